@@ -1,0 +1,65 @@
+"""The one base of every error a user may meet.
+
+A subclass carries data and makes its own sentence: what happened, where, what was found and expected,
+and what to do. `str(error)` is that sentence; no caller adds words of its own.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DecoderscopeError(Exception):
+    """Anything the product can explain in one sentence. `code` names its kind for the app and for tests."""
+
+    code = "error"
+
+
+class CancelledError(DecoderscopeError):
+    """Raised at a yield point after a cancel; whoever holds a half-done state rolls it back."""
+
+    code = "cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("Cancelled.")
+
+
+class BadValueError(DecoderscopeError):
+    """A setting or argument outside its range."""
+
+    code = "bad_value"
+
+    def __init__(self, field: str, found: object, expected: str) -> None:
+        self.field, self.found, self.expected = field, found, expected
+        super().__init__(f"{field} is {found!r}; expected {expected}.")
+
+
+class UnknownNameError(DecoderscopeError):
+    """A name that is not in its registry, with the nearest ones."""
+
+    code = "unknown_name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        near = difflib.get_close_matches(name, self.known, n=3)
+        hint = f" Did you mean {' or '.join(repr(item) for item in near)}?" if near else ""
+        super().__init__(f"There is no {kind} called {name!r}.{hint}")
+
+
+class NoRunError(DecoderscopeError):
+    """A request about a run while none exists."""
+
+    code = "no_run"
+
+    def __init__(self) -> None:
+        super().__init__("Nothing has been prefilled yet: type a prompt and prefill it first.")
+
+
+class NoModelError(DecoderscopeError):
+    """A request that needs a model while none is loaded."""
+
+    code = "no_model"
+
+    def __init__(self) -> None:
+        super().__init__("No model is loaded: open one first.")
