@@ -25,7 +25,7 @@ class CancelledError(DecoderscopeError):
         super().__init__("Cancelled.")
 
 
-class BadValueError(DecoderscopeError):
+class BadValueError(DecoderscopeError, ValueError):
     """A setting or argument outside its range."""
 
     code = "bad_value"

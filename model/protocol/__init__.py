@@ -1,0 +1,25 @@
+"""The language between the window and the engine: framing, the envelope, values, one file of requests an area.
+
+Imported by both sides, so it imports neither torch nor Qt. A new area is a file here and a line below, which is what
+registers its requests.
+"""
+
+from model.protocol import (
+    attention_requests,
+    engine_requests,
+    export_requests,
+    framing,
+    run_requests,
+    values,
+    wire,
+)
+
+__all__ = [
+    "attention_requests",
+    "engine_requests",
+    "export_requests",
+    "framing",
+    "run_requests",
+    "values",
+    "wire",
+]

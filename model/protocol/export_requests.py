@@ -1,0 +1,58 @@
+"""Requests that make files. The engine renders; the app writes, atomically."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from model.protocol.attention_requests import HeadView, Scale
+from model.protocol.wire import Request, request
+
+FigureFormat = Literal["png", "svg", "pdf", "csv", "npz", "json"]
+FigureTheme = Literal["light", "dark", "transparent"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilePart:
+    """At most 1 MiB of file `name`. `last`: it is complete after this; `sha256` of the whole is then given. Arrays:
+    `data` uint8 (n,). The engine waits for an ack when more than 8 parts are under way."""
+
+    name: str
+    offset: int
+    last: bool
+    sha256: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileInfo:
+    name: str
+    format: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportReply:
+    files: tuple[FileInfo, ...]
+
+
+@request("export.attention", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportAttention(Request):
+    """The heat map in view, in each of `formats`, named `stem` + extension. Figures are `width` × `height` inches at
+    `dpi`; CSV and NPZ hold exact float32 cells of the whole rectangle, token ids, pieces and metadata."""
+
+    view: HeadView
+    rows: tuple[int, int] = (0, 0)
+    cols: tuple[int, int] = (0, 0)
+    scale: Scale = "linear"
+    fixed: bool = False
+    ignore_first: bool = False
+    formats: tuple[FigureFormat, ...] = ("png",)
+    theme: FigureTheme = "light"
+    colormap: str = "viridis"
+    width: float = 7.0
+    height: float = 6.0
+    dpi: int = 200
+    title: str = ""
+    stem: str = "attention"

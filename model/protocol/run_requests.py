@@ -1,0 +1,178 @@
+"""Requests about the text and the run: tokenise, prefill, step, seek, branch, the next token's distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.protocol.values import Candidate, Node, RunState, SamplerSettings, Token
+from model.protocol.wire import Request, request
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizeReply:
+    """`text`: what was tokenised (the rendered chat template when asked for). `notice`: e.g. why no template."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    notice: str = ""
+
+
+@request("text.tokenize", TokenizeReply, lane="light")
+@dataclass(frozen=True, kw_only=True)
+class Tokenize(Request):
+    """The tokens of a text as it is typed."""
+
+    text: str
+    add_special: bool = True
+    chat: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefillReply:
+    """The new run: its state and its prompt tokens."""
+
+    state: RunState
+    tokens: tuple[Token, ...]
+    text: str
+
+
+@request("run.prefill", PrefillReply)
+@dataclass(frozen=True, kw_only=True)
+class Prefill(Request):
+    """A new run on a prompt: `ids` when given, else `text`. `chunk` 0: the engine's choice of positions at a time.
+    Progress in tokens. A prompt longer than the context is refused unless `truncate`."""
+
+    text: str = ""
+    ids: tuple[int, ...] | None = None
+    add_special: bool = True
+    chat: bool = False
+    chunk: int = 0
+    truncate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepPart:
+    """Sent as soon as a token is decoded; `length`: positions in the cache now; `text`: of the whole path."""
+
+    node: Node
+    length: int
+    text: str
+
+
+@request("run.step", RunState, part=StepPart)
+@dataclass(frozen=True, kw_only=True)
+class Step(Request):
+    """Decodes up to `n` tokens after the current node. With `reuse`, a step that would make a node that exists
+    already (same parent, same settings, not forced) goes to it without a forward pass."""
+
+    n: int = 1
+    settings: SamplerSettings
+    stop_at_end_of_text: bool = True
+    reuse: bool = True
+
+
+@request("run.seek", RunState)
+@dataclass(frozen=True, kw_only=True)
+class Seek(Request):
+    """Goes to a node (or to the last prompt token) without running the model."""
+
+    node: int
+
+
+@request("run.branch", RunState, part=StepPart)
+@dataclass(frozen=True, kw_only=True)
+class Branch(Request):
+    """Appends `token_id` after `node`, whatever the draw says; shares everything before it."""
+
+    node: int
+    token_id: int
+    settings: SamplerSettings
+
+
+@request("run.restore", PrefillReply, part=StepPart)
+@dataclass(frozen=True, kw_only=True)
+class Restore(Request):
+    """Makes a run again after the engine was lost: prefills `ids`, then appends `nodes` (parents first) with their
+    tokens, draws and settings, then seeks `current`."""
+
+    ids: tuple[int, ...]
+    text: str
+    nodes: tuple[Node, ...]
+    current: int
+    chunk: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageInfo:
+    """A sampler stage: tokens kept after it and the share of the raw-temperature mass they hold (0 … 1)."""
+
+    name: str
+    kept: int
+    mass: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionReply:
+    """The next token's distribution at a node. `stages` starts with the whole vocabulary. `draw`: this node's u, and
+    `would_pick` the token it falls on under the asked settings. Entropies in nats. `found`: matches of `search`."""
+
+    node: int
+    candidates: tuple[Candidate, ...]
+    stages: tuple[StageInfo, ...]
+    draw: float
+    would_pick: Candidate
+    entropy_raw: float
+    entropy: float
+    kept: int
+    found: tuple[Candidate, ...] = ()
+    nan_logits: int = 0
+
+
+@request("sampling.distribution", DistributionReply, lane="light")
+@dataclass(frozen=True, kw_only=True)
+class GetDistribution(Request):
+    """Applies `settings` to the stored logits of `node`; no forward pass. `top` candidates by raw rank. `search`: a
+    piece of text or an id. Arrays: `cdf` float64 (kept,) cumulative final probability in candidate order, cut after
+    4,096 tokens."""
+
+    node: int
+    settings: SamplerSettings
+    top: int = 40
+    search: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptStatsReply:
+    """Mean cross-entropy (nats per token) and perplexity over positions 1 … n_prompt - 1; NaN for one token."""
+
+    first: int
+    last: int
+    mean_cross_entropy: float
+    perplexity: float
+    complete: bool
+
+
+@request("run.prompt_stats", PromptStatsReply, lane="view")
+@dataclass(frozen=True, kw_only=True)
+class GetPromptStats(Request):
+    """What the model expected at prompt positions, computed from the final residual in row blocks, when asked.
+    Arrays, over the prompt's tokens: `logprob` float32 (T,) of token t given those before (NaN at 0), `entropy`
+    float32 (T,) of the distribution after position t, `rank` int32 (T,) of token t (0 = first; -1 at 0)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedReply:
+    """The distribution that foresaw the token at `position`; `token` is the one that came, `top` the ten likeliest."""
+
+    position: int
+    token: Candidate
+    top: tuple[Candidate, ...]
+    entropy: float
+
+
+@request("run.expected", ExpectedReply, lane="view")
+@dataclass(frozen=True, kw_only=True)
+class GetExpected(Request):
+    """What the model expected at one position of the current path (1 … length - 1)."""
+
+    position: int

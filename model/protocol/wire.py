@@ -1,0 +1,193 @@
+"""What a frame says: requests, replies, parts, progress, errors, cancels, events.
+
+A request is a frozen dataclass registered with `@request("area.verb", Reply)`. Its fields travel as `params`, its
+reply's fields as `result`; arrays travel beside either and are named in the request's docstring.
+
+header of a request   {v, id, method, params, slot?, priority?}     app → engine
+          a cancel    {v, cancel: id}                                app → engine
+          an ack      {v, ack: id, seq}                              app → engine (one part of a file was written)
+          a reply     {v, id, result}                                engine → app, ends the request
+          an error    {v, id, error: {code, message, details}}       engine → app, ends the request
+          a part      {v, id, seq, part}                             engine → app, any number before the reply
+          progress    {v, id, progress: {what, done, total, unit}}   engine → app, any number before the reply
+          an event    {v, event, data}                               engine → app, unasked
+
+`slot`: a newer request with the same slot replaces an older one that has not started (it ends with error code
+`superseded`). `priority`: "interactive" requests are served before "background" ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeVar
+
+import msgspec
+
+from model.errors import DecoderscopeError, UnknownNameError
+from model.protocol.framing import PROTOCOL_VERSION, Arrays, Frame, ProtocolError
+
+Lane = Literal["model", "view", "light"]
+"""Who serves a request: `model` waits its turn on the compute thread, `view` is also served between the layers of a
+running one, `light` runs on a thread of its own and touches no weights."""
+
+Priority = Literal["interactive", "background"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Base of every request; `method`, `lane` and `reply` are set by the decorator."""
+
+    method: ClassVar[str] = ""
+    lane: ClassVar[Lane] = "model"
+    reply: ClassVar[type]
+    part: ClassVar[type | None] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Empty:
+    """A reply that says nothing but "done"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a long request is: `done` of `total` `unit`s (total 0: unknown) of `what`."""
+
+    what: str
+    done: int
+    total: int
+    unit: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorInfo:
+    """A refusal or failure, as it is shown: `message` is a whole sentence, `code` its kind, `details` may be copied."""
+
+    code: str
+    message: str
+    details: str = ""
+
+    @classmethod
+    def of(cls, error: DecoderscopeError, details: str = "") -> ErrorInfo:
+        return cls(code=error.code, message=str(error), details=details)
+
+
+class SupersededError(DecoderscopeError):
+    """A newer request with the same slot arrived before this one started."""
+
+    code = "superseded"
+
+    def __init__(self) -> None:
+        super().__init__("A newer request of the same kind took this one's place.")
+
+
+REQUESTS: dict[str, type[Request]] = {}
+R = TypeVar("R", bound=Request)
+
+
+def request(
+    method: str, reply: type, *, lane: Lane = "model", part: type | None = None
+) -> Callable[[type[R]], type[R]]:
+    """Registers a request dataclass under its wire name."""
+
+    def register(cls: type[R]) -> type[R]:
+        if method in REQUESTS:
+            raise ValueError(f"{method} is registered twice")
+        cls.method, cls.lane, cls.reply, cls.part = method, lane, reply, part
+        REQUESTS[method] = cls
+        return cls
+
+    return register
+
+
+def request_frame(
+    request_id: int,
+    message: Request,
+    *,
+    slot: str | None = None,
+    priority: Priority = "interactive",
+    arrays: Arrays | None = None,
+) -> Frame:
+    """The frame that asks `message`; its answers carry `request_id`."""
+    header: dict[str, Any] = {
+        "v": PROTOCOL_VERSION,
+        "id": request_id,
+        "method": message.method,
+        "params": msgspec.to_builtins(message),
+        "priority": priority,
+    }
+    if slot is not None:
+        header["slot"] = slot
+    return Frame(header=header, arrays=arrays or {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request as the engine reads it."""
+
+    id: int
+    message: Request
+    slot: str | None
+    priority: Priority
+    arrays: Arrays = field(default_factory=dict)
+
+
+class BadRequestError(DecoderscopeError):
+    """A frame that is well formed and asks something this engine cannot understand; the stream goes on."""
+
+    code = "bad_request"
+
+
+def read_request(frame: Frame) -> Asked:
+    """The request in a frame. Raises ProtocolError without a usable id, BadRequestError or UnknownNameError with one."""
+    header = frame.header
+    request_id = header.get("id")
+    if not isinstance(request_id, int) or isinstance(request_id, bool):
+        raise ProtocolError(f"A request's id is {request_id!r}, expected a whole number.")
+    method = header.get("method")
+    if not isinstance(method, str) or method not in REQUESTS:
+        raise UnknownNameError("request", str(method), REQUESTS)
+    slot, priority = header.get("slot"), header.get("priority", "interactive")
+    if not (slot is None or isinstance(slot, str)) or priority not in ("interactive", "background"):
+        raise BadRequestError(f"{method}: slot {slot!r} or priority {priority!r} is not understood.")
+    try:
+        message = msgspec.convert(header.get("params", {}), REQUESTS[method])
+    except msgspec.ValidationError as error:
+        raise BadRequestError(f"{method}: {error}") from error
+    return Asked(id=request_id, message=message, slot=slot, priority=priority, arrays=frame.arrays)
+
+
+def reply_frame(request_id: int, result: object, arrays: Arrays | None = None) -> Frame:
+    return _answer(request_id, "result", result, arrays)
+
+
+def part_frame(request_id: int, seq: int, part: object, arrays: Arrays | None = None) -> Frame:
+    frame = _answer(request_id, "part", part, arrays)
+    frame.header["seq"] = seq
+    return frame
+
+
+def progress_frame(request_id: int, progress: Progress) -> Frame:
+    return _answer(request_id, "progress", progress, None)
+
+
+def error_frame(request_id: int | None, error: ErrorInfo) -> Frame:
+    """An error that ends request `request_id`, or, with None, one about the stream itself."""
+    return Frame(header={"v": PROTOCOL_VERSION, "id": request_id, "error": msgspec.to_builtins(error)})
+
+
+def event_frame(event: str, data: object) -> Frame:
+    return Frame(header={"v": PROTOCOL_VERSION, "event": event, "data": msgspec.to_builtins(data)})
+
+
+def cancel_frame(request_id: int) -> Frame:
+    return Frame(header={"v": PROTOCOL_VERSION, "cancel": request_id})
+
+
+def ack_frame(request_id: int, seq: int) -> Frame:
+    return Frame(header={"v": PROTOCOL_VERSION, "ack": request_id, "seq": seq})
+
+
+def _answer(request_id: int, key: str, value: object, arrays: Arrays | None) -> Frame:
+    header = {"v": PROTOCOL_VERSION, "id": request_id, key: msgspec.to_builtins(value)}
+    return Frame(header=header, arrays=arrays or {})
