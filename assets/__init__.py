@@ -1,0 +1,1 @@
+"""Files the window shows: icons, style sheet, example prompts, translations; read with importlib.resources."""
