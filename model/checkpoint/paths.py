@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,14 @@ def open_regular(path: Path) -> int:
         os.close(descriptor)
         raise BadFileError(path, "not a regular file", expected="a file")
     return descriptor
+
+
+def read_at(descriptor: int, count: int, offset: int) -> bytes:
+    """Up to `count` bytes at `offset`; fewer at the end of the file."""
+    if sys.platform != "win32":
+        return os.pread(descriptor, count, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, count)
 
 
 def _kind_of(mode: int) -> str:
