@@ -1,0 +1,169 @@
+"""The ground of every test: its own home, one thread for torch, a real window manager, nothing left behind."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from PySide6.QtCore import QObject
+
+from model.checkpoint import catalogue, fetch, paths
+from tests.leftovers import Snapshot, timers_recorded
+
+ROOT = Path(__file__).resolve().parent.parent
+_WINDOW_MANAGER_SECONDS = 20
+_USER_VARIABLES = ("DECODERSCOPE_", "HF_", "QT_", "PYTHONPATH", "LC_", "LANG", "XMODIFIERS", "MPL", "PYTORCH_")
+
+_real_cache = paths.cache_dir()
+_home: Path | None = None
+
+# The same examples every time, so that a red run is about the change; `make test-long` looks further at random.
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Moves the session into an empty home before anything reads the real one."""
+    hypothesis.settings.load_profile("steady" if config.getoption("markexpr") else "long")
+    _refuse_leaking_pyside()
+    global _home  # noqa: PLW0603  # pytest_unconfigure has no other way to learn it
+    _home = Path(tempfile.mkdtemp(prefix="decoderscope-tests-"))
+    _isolate(_home, config.cache.mkdir("matplotlib"))  # its list of fonts takes seconds to make: kept between runs
+
+
+def pytest_unconfigure() -> None:
+    """Removes the session's home; links in it lead to the real cache and are not followed."""
+    if _home is not None:
+        shutil.rmtree(_home, ignore_errors=True)
+
+
+def pytest_report_header() -> str:
+    """The releases that decide what a test sees."""
+    names = ("PySide6_Essentials", "pyqtgraph", "torch", "numpy", "transformers")
+    return "with " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what needs a GPU on a machine without one, and says so."""
+    need_cuda = [item for item in items if item.get_closest_marker("cuda")]
+    if not need_cuda or "not cuda" in config.getoption("markexpr"):
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        config.hook.pytest_deselected(items=need_cuda)
+        items[:] = [item for item in items if item not in need_cuda]
+
+
+def _refuse_leaking_pyside() -> None:
+    # PySide6 6.12.0 drops a reference to None at every void call before Python 3.12, until the interpreter aborts.
+    target, before = QObject(), sys.getrefcount(None)
+    for _ in range(1000):
+        target.setObjectName("x")
+    lost = before - sys.getrefcount(None)
+    if lost > 500:
+        version = importlib.metadata.version("PySide6_Essentials")
+        pytest.exit(
+            f"PySide6-Essentials {version} loses references to None on this Python: run make test", returncode=3
+        )
+
+
+def _isolate(home: Path, matplotlib_cache: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(_USER_VARIABLES):
+            del os.environ[name]
+    places = {
+        "HOME": home,
+        "USERPROFILE": home,
+        "APPDATA": home / "roaming",
+        "LOCALAPPDATA": home / "local",
+        "XDG_CONFIG_HOME": home / "config",
+        "XDG_DATA_HOME": home / "data",
+        "XDG_STATE_HOME": home / "state",
+        "XDG_CACHE_HOME": home / "cache",
+        "XDG_RUNTIME_DIR": home / "runtime",
+        "DECODERSCOPE_CACHE_DIR": home / "decoderscope-cache",
+        "HF_HOME": home / "huggingface",
+        "MPLCONFIGDIR": matplotlib_cache,
+    }
+    for name, place in places.items():
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.environ[name] = str(place)
+    os.environ |= {
+        "LC_ALL": "C.UTF-8",
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "OMP_NUM_THREADS": "1",  # torch reads it when it is imported, in child processes too
+        "MKL_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "MPLBACKEND": "agg",
+    }
+    link = home / "decoderscope-cache" / "models" / catalogue.DEFAULT.name
+    link.parent.mkdir()
+    link.symlink_to(_real_cache / "models" / catalogue.DEFAULT.name, target_is_directory=True)
+
+
+@pytest.fixture(scope="session")
+def default_model_path() -> Path:
+    """The default model's GGUF, the real one; fetched when absent, and a failed fetch is a failed test."""
+    (_real_cache / "models" / catalogue.DEFAULT.name).mkdir(parents=True, exist_ok=True)
+    return fetch.fetch(catalogue.DEFAULT)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """Fails a test that leaves a thread, a child process, a running QTimer or a window."""
+    before = Snapshot()
+    yield
+    if left := before.leftovers():
+        pytest.fail("\n".join(left), pytrace=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _timers_recorded() -> Iterator[None]:
+    with timers_recorded():
+        yield
+
+
+@pytest.fixture(scope="session")
+def window_manager() -> Iterator[None]:
+    """A window manager on the virtual screen: without one there is no focus, no maximising and no floating dock."""
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    if "DISPLAY" not in os.environ or shutil.which("openbox") is None:
+        pytest.fail("tests of real windows need Xvfb and openbox: run make test, which installs them", pytrace=False)
+    with tempfile.TemporaryDirectory() as folder:
+        ready = Path(folder) / "ready"
+        command = ["openbox", "--sm-disable", "--startup", f"touch {ready}"]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _wait_for(ready, process)
+            yield
+        finally:
+            process.terminate()
+            process.wait(_WINDOW_MANAGER_SECONDS)
+
+
+def _wait_for(ready: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _WINDOW_MANAGER_SECONDS
+    while not ready.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            pytest.fail("openbox did not start on the virtual screen", pytrace=False)
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def qapp_args(window_manager: None) -> list[str]:
+    """The QApplication's arguments (pytest-qt's fixture); asked for first, so the window manager is up before it."""
+    del window_manager
+    return ["decoderscope-tests"]
