@@ -7,6 +7,7 @@ registers its requests.
 from model.protocol import (
     attention_requests,
     engine_requests,
+    events,
     export_requests,
     framing,
     run_requests,
@@ -17,6 +18,7 @@ from model.protocol import (
 __all__ = [
     "attention_requests",
     "engine_requests",
+    "events",
     "export_requests",
     "framing",
     "run_requests",

@@ -141,6 +141,8 @@ class GridPart:
 
 @dataclass(frozen=True, kw_only=True)
 class GridReply:
+    """The grid is whole: which run, its length, pixels on a side at most."""
+
     run_id: int
     length: int
     size: int

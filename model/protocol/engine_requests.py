@@ -124,6 +124,8 @@ class CheckRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SelfCheckReply:
+    """The checks made, in order."""
+
     rows: tuple[CheckRow, ...]
 
 

@@ -25,6 +25,8 @@ class FilePart:
 
 @dataclass(frozen=True, kw_only=True)
 class FileInfo:
+    """A finished file: its name, format, bytes and SHA-256."""
+
     name: str
     format: str
     size: int
@@ -33,6 +35,8 @@ class FileInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportReply:
+    """The files sent in parts before this reply."""
+
     files: tuple[FileInfo, ...]
 
 

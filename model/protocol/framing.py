@@ -6,10 +6,11 @@ blob (safetensors, may be empty). Both sides share this file; it imports neither
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
@@ -47,7 +48,7 @@ class Frame:
 
 def encode_frame(frame: Frame) -> bytes:
     """The bytes of one frame. Raises ProtocolError when it is over the size limits both sides keep."""
-    header = msgspec.json.encode(frame.header)
+    header = _encode_header(frame.header)
     blob = (
         save_arrays({name: np.ascontiguousarray(value) for name, value in frame.arrays.items()})
         if frame.arrays
@@ -98,9 +99,29 @@ def _check_sizes(header_bytes: int, blob_bytes: int) -> None:
         )
 
 
+def _encode_header(header: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(header)
+    except UnicodeEncodeError:  # half of a surrogate pair, as typed or pasted text may hold; msgspec writes UTF-8 only
+        return json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _decode_header(header: bytes) -> object:
+    try:
+        return msgspec.json.decode(header)
+    except msgspec.DecodeError:
+        if b"\\ud" not in header:
+            raise
+        return json.loads(header, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _decode(header: bytes, blob: bytes) -> Frame:
     try:
-        value = msgspec.json.decode(header)
+        value = _decode_header(header)
         arrays = load_arrays(blob) if blob else {}
     except (msgspec.DecodeError, SafetensorError, RecursionError, UnicodeDecodeError, KeyError, ValueError) as error:
         raise ProtocolError(f"A frame cannot be read: {error}") from error

@@ -14,10 +14,12 @@ header of a request   {v, id, method, params, slot?, priority?}     app → engi
 
 `slot`: a newer request with the same slot replaces an older one that has not started (it ends with error code
 `superseded`). `priority`: "interactive" requests are served before "background" ones.
+JSON has no NaN and no infinities: they travel as the strings "nan", "inf" and "-inf", and come back as numbers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
@@ -83,6 +85,7 @@ class SupersededError(DecoderscopeError):
 
 REQUESTS: dict[str, type[Request]] = {}
 R = TypeVar("R", bound=Request)
+T = TypeVar("T")
 
 
 def request(
@@ -113,7 +116,7 @@ def request_frame(
         "v": PROTOCOL_VERSION,
         "id": request_id,
         "method": message.method,
-        "params": msgspec.to_builtins(message),
+        "params": _plain(message),
         "priority": priority,
     }
     if slot is not None:
@@ -139,7 +142,7 @@ class BadRequestError(DecoderscopeError):
 
 
 def read_request(frame: Frame) -> Asked:
-    """The request in a frame. Raises ProtocolError without a usable id, BadRequestError or UnknownNameError with one."""
+    """The request in a frame. Raises ProtocolError without a usable id, with one BadRequestError or UnknownNameError."""
     header = frame.header
     request_id = header.get("id")
     if not isinstance(request_id, int) or isinstance(request_id, bool):
@@ -151,23 +154,26 @@ def read_request(frame: Frame) -> Asked:
     if not (slot is None or isinstance(slot, str)) or priority not in ("interactive", "background"):
         raise BadRequestError(f"{method}: slot {slot!r} or priority {priority!r} is not understood.")
     try:
-        message = msgspec.convert(header.get("params", {}), REQUESTS[method])
+        message = msgspec.convert(header.get("params", {}), REQUESTS[method], strict=False)
     except msgspec.ValidationError as error:
         raise BadRequestError(f"{method}: {error}") from error
     return Asked(id=request_id, message=message, slot=slot, priority=priority, arrays=frame.arrays)
 
 
 def reply_frame(request_id: int, result: object, arrays: Arrays | None = None) -> Frame:
+    """The answer that ends a request."""
     return _answer(request_id, "result", result, arrays)
 
 
 def part_frame(request_id: int, seq: int, part: object, arrays: Arrays | None = None) -> Frame:
+    """A piece of an answer, before the reply; `seq` counts from 0."""
     frame = _answer(request_id, "part", part, arrays)
     frame.header["seq"] = seq
     return frame
 
 
 def progress_frame(request_id: int, progress: Progress) -> Frame:
+    """How far a request is."""
     return _answer(request_id, "progress", progress, None)
 
 
@@ -177,17 +183,42 @@ def error_frame(request_id: int | None, error: ErrorInfo) -> Frame:
 
 
 def event_frame(event: str, data: object) -> Frame:
-    return Frame(header={"v": PROTOCOL_VERSION, "event": event, "data": msgspec.to_builtins(data)})
+    """Something said unasked (model/protocol/events.py)."""
+    return Frame(header={"v": PROTOCOL_VERSION, "event": event, "data": _plain(data)})
 
 
 def cancel_frame(request_id: int) -> Frame:
+    """Asks that a request be given up; it ends with error code `cancelled` unless its reply was faster."""
     return Frame(header={"v": PROTOCOL_VERSION, "cancel": request_id})
 
 
 def ack_frame(request_id: int, seq: int) -> Frame:
+    """Says that part `seq` of a file was taken care of."""
     return Frame(header={"v": PROTOCOL_VERSION, "ack": request_id, "seq": seq})
 
 
 def _answer(request_id: int, key: str, value: object, arrays: Arrays | None) -> Frame:
-    header = {"v": PROTOCOL_VERSION, "id": request_id, key: msgspec.to_builtins(value)}
+    header = {"v": PROTOCOL_VERSION, "id": request_id, key: _plain(value)}
     return Frame(header=header, arrays=arrays or {})
+
+
+def read_value(value: object, kind: type[T]) -> T:
+    """The result, part, progress, error or event data of a frame as its dataclass. Raises BadRequestError."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadRequestError(f"{kind.__name__}: {error}") from error
+
+
+def _plain(value: object) -> Any:
+    return _spell_out(msgspec.to_builtins(value))
+
+
+def _spell_out(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {key: _spell_out(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spell_out(item) for item in value]
+    return value

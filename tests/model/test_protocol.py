@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from model.errors import BadValueError, UnknownNameError
 from model.protocol import framing, wire
 from model.protocol.attention_requests import GetMatrix, HeadView
-from model.protocol.run_requests import Step
+from model.protocol.run_requests import PromptStatsReply, Step, Tokenize
 from model.protocol.values import SamplerSettings
 
 
@@ -102,3 +102,15 @@ def test_the_protocol_loads_neither_torch_nor_qt() -> None:
     code = "import sys, model.protocol; print([m for m in ('torch', 'PySide6', 'transformers') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_numbers_json_lacks_and_half_characters_travel() -> None:
+    stats = PromptStatsReply(first=0, last=0, mean_cross_entropy=float("inf"), perplexity=float("nan"), complete=True)
+    frame = framing.FrameDecoder().feed(framing.encode_frame(wire.reply_frame(3, stats)))[0]
+    back = wire.read_value(frame.header["result"], PromptStatsReply)
+    assert back.mean_cross_entropy == float("inf") and back.perplexity != back.perplexity
+    text = "a\ud83d\x00b\udc80 \\ud800 🦊"
+    frame = framing.FrameDecoder().feed(framing.encode_frame(wire.request_frame(4, Tokenize(text=text))))[0]
+    assert wire.read_request(frame).message == Tokenize(text=text)
+    with pytest.raises(framing.ProtocolError):
+        framing.FrameDecoder().feed(struct.pack("<4sIQ", b"DSC1", 22, 0) + b'{"v":NaN,"x":"\\ud800"}')
