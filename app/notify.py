@@ -1,0 +1,68 @@
+"""Messages to the person: one line for the status bar, notices that stay until read, errors with their way out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+if TYPE_CHECKING:
+    from model.protocol.wire import ErrorInfo
+
+log = logging.getLogger("decoderscope.app")
+QUIET_CODES = frozenset({"cancelled", "superseded"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class WayOut:
+    """A button of an error: what it says and does."""
+
+    label: str
+    run: Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """An error as shown: a title, the sentence (what, where, why, what to do), text to copy, buttons."""
+
+    title: str
+    message: str
+    details: str = ""
+    ways_out: tuple[WayOut, ...] = ()
+
+
+class Notifier(QObject):
+    """Collects what is to be said; the window shows it. `messages` keeps the last ones for the log panel."""
+
+    message = Signal(str)
+    notice = Signal(str)
+    trouble = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.last = ""
+
+    def say(self, text: str) -> None:
+        """A line for the status bar."""
+        self.last = text
+        log.info("%s", text)
+        self.message.emit(text)
+
+    def tell(self, text: str) -> None:
+        """A notice that stays until it is closed."""
+        log.warning("%s", text)
+        self.notice.emit(text)
+
+    def fail(self, trouble: Trouble) -> None:
+        """An error dialog."""
+        log.error("%s: %s\n%s", trouble.title, trouble.message, trouble.details)
+        self.last = trouble.message
+        self.trouble.emit(trouble)
+
+    def engine_error(self, title: str, error: ErrorInfo, *ways_out: WayOut) -> None:
+        """An error from the engine; a cancel or a replaced request is none."""
+        if error.code not in QUIET_CODES:
+            self.fail(Trouble(title=title, message=error.message, details=error.details, ways_out=ways_out))

@@ -1,0 +1,169 @@
+"""What every panel is: a widget that redraws from shared state, at most once a frame and only when visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+from shiboken6 import isValid
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QShowEvent
+
+    from app.commands import Command
+    from app.context import AppContext
+    from model.protocol.wire import Priority, Request
+
+FRAME_MS = 16
+Changes = frozenset[str]
+OnReply = Callable[..., None]
+
+
+class FrameClock(QObject):
+    """One clock for all panels: what changed since the last frame comes together, at most 60 times a second."""
+
+    _shared: ClassVar[FrameClock | None] = None
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._waiting: list[Panel] = []
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(FRAME_MS)
+        self._timer.timeout.connect(self._tick)
+
+    @classmethod
+    def shared(cls, owner: QObject) -> FrameClock:
+        """The clock of the application, made on first use; it lives as long as `owner`."""
+        if cls._shared is None or not isValid(cls._shared):
+            cls._shared = cls(owner)
+        return cls._shared
+
+    def request(self, panel: Panel) -> None:
+        """Asks for a refresh of `panel` at the next frame."""
+        if panel not in self._waiting:
+            self._waiting.append(panel)
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def _tick(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for panel in waiting:
+            if isValid(panel):
+                panel.flush()
+
+
+class Panel(QWidget):
+    """A dock's content. A subclass names itself, says what it watches, builds its widgets in `build` and redraws in
+    `refresh`.
+
+    `panel_id`: in saved layouts, never changed. `title`, `help_text`: English, translated where shown. `watches`:
+    Topics of the session and field names of the selection. `area`: where the standard layout puts it.
+    """
+
+    panel_id: ClassVar[str]
+    title: ClassVar[str]
+    help_text: ClassVar[str] = ""
+    watches: ClassVar[frozenset[str]] = frozenset()
+    area: ClassVar[str] = "bottom"
+
+    def __init__(self, ctx: AppContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.ctx = ctx
+        self.setObjectName(f"panel-{self.panel_id}")
+        self._pending: set[str] = set()
+        self._clock = FrameClock.shared(ctx.session)
+        self.body = QVBoxLayout(self)
+        self.body.setContentsMargins(12, 8, 12, 10)
+        self.body.setSpacing(8)
+        ctx.session.changed.connect(self._on_topic)
+        ctx.selection.changed.connect(self._on_fields)
+        ctx.theme.changed.connect(self._on_theme)
+        self.build()
+        self._pending |= {str(name) for name in self.watches}
+
+    # for subclasses
+
+    def build(self) -> None:
+        """Makes the widgets, in `self.body`."""
+
+    def refresh(self, changes: Changes) -> None:
+        """Redraws from the shared state; `changes` are the watched names that changed since the last call."""
+
+    def commands(self) -> Iterable[Command]:
+        """Commands of this panel; registered when it is docked."""
+        return ()
+
+    def ask(
+        self,
+        message: Request,
+        on_reply: OnReply,
+        *,
+        slot: str = "",
+        on_part: OnReply | None = None,
+        on_progress: OnReply | None = None,
+        on_error: OnReply | None = None,
+        priority: Priority = "interactive",
+    ) -> object:
+        """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
+        has been replaced; a newer request in the same `slot` replaces one that has not started."""
+        run_id = self.ctx.session.run_id
+
+        def guarded(call: OnReply | None) -> Callable[..., None] | None:
+            if call is None:
+                return None
+
+            def answer(*args: Any) -> None:
+                if isValid(self) and self.ctx.session.run_id == run_id:
+                    call(*args)
+
+            return answer
+
+        return self.ctx.engine.request(
+            message,
+            on_reply=guarded(on_reply),
+            on_part=guarded(on_part),
+            on_progress=guarded(on_progress),
+            on_error=guarded(on_error or _ignore),
+            slot=f"{self.panel_id}.{slot}" if slot else None,
+            priority=priority,
+        )
+
+    # machinery
+
+    def mark(self, *names: str) -> None:
+        """Notes that something this panel shows has changed; redrawn at the next frame it is visible."""
+        self._pending.update(names)
+        if self.isVisible():
+            self._clock.request(self)
+
+    def flush(self) -> None:
+        """Redraws now what is noted, if the panel can be seen."""
+        if self._pending and self.isVisible():
+            changes = frozenset(self._pending)
+            self._pending.clear()
+            self.refresh(changes)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._pending:
+            self._clock.request(self)
+
+    def _on_topic(self, topic: str) -> None:
+        if topic in self.watches:
+            self.mark(str(topic))
+
+    def _on_fields(self, fields: Changes) -> None:
+        wanted = fields & self.watches
+        if wanted:
+            self.mark(*wanted)
+
+    def _on_theme(self) -> None:
+        self.mark(*(str(name) for name in self.watches))
+        self.update()
+
+
+def _ignore(*_args: Any) -> None:
+    """A view that could not be served (superseded, no run yet) leaves what was drawn."""

@@ -1,0 +1,176 @@
+"""Preferences on disk, and nothing else touches them: one JSON file in the user's configuration folder.
+
+A file that is corrupt or from a newer version is kept as a backup beside itself and replaced by the defaults, with a
+notice. A folder that cannot be written is tolerated: preferences then last as long as the window.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.i18n import tr
+
+VERSION = 1
+SAVE_DELAY_MS = 400
+MAX_RECENT = 10
+MAX_BYTES = 4 * 2**20
+
+
+class Preferences(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that is remembered between starts. `layouts` and `geometry` are base64 of Qt's own states."""
+
+    version: int = VERSION
+    theme: str = "system"
+    language: str = ""
+    text_scale: float = 1.0
+    reduced_motion: bool = False
+    geometry: str = ""
+    layout: str = ""
+    layouts: dict[str, str] = {}
+    closed_panels: tuple[str, ...] = ()
+    recent_models: tuple[str, ...] = ()
+    engine_command: tuple[str, ...] = ()
+    device: str = "auto"
+    dtype: str = "auto"
+    threads: int = 0
+    last_folder: str = ""
+    toured: bool = False
+    panels: dict[str, dict[str, Any]] = {}
+
+
+class Settings(QObject):
+    """The preferences in force. `changed`: frozenset of the field names that changed."""
+
+    changed = Signal(object)
+
+    def __init__(self, path: Path | None = None, *, writable: bool = True, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.path = path or default_path()
+        self.notices: list[str] = []
+        self._writable = writable
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(SAVE_DELAY_MS)
+        self._timer.timeout.connect(self.save)
+        self.values = self._load()
+
+    def update(self, **changes: Any) -> None:
+        """Replaces fields and saves soon."""
+        changed = frozenset(name for name, value in changes.items() if getattr(self.values, name) != value)
+        if changed:
+            self.values = msgspec.structs.replace(self.values, **changes)
+            self._timer.start()
+            self.changed.emit(changed)
+
+    def panel(self, panel_id: str) -> dict[str, Any]:
+        """What a panel remembers."""
+        return dict(self.values.panels.get(panel_id, {}))
+
+    def update_panel(self, panel_id: str, **changes: Any) -> None:
+        self.update(panels={**self.values.panels, panel_id: {**self.panel(panel_id), **changes}})
+
+    def add_recent(self, source: str) -> None:
+        """Puts a model source first in the list of recent ones."""
+        rest = tuple(item for item in self.values.recent_models if item != source)
+        self.update(recent_models=(source, *rest)[:MAX_RECENT])
+
+    def forbid_writing(self, reason: str) -> None:
+        """From now on nothing is written; `reason` is shown once."""
+        self._writable = False
+        self.notices.append(reason)
+
+    def save(self) -> None:
+        """Writes now, whole or not at all; a folder that cannot be written gives one notice."""
+        self._timer.stop()
+        if not self._writable:
+            return
+        try:
+            write_atomically(self.path, msgspec.json.format(msgspec.json.encode(self.values), indent=1))
+        except OSError as error:
+            self.forbid_writing(
+                tr("Preferences can't be saved ({path}: {why}); they last until the window closes.")
+                .replace("{path}", str(self.path))
+                .replace("{why}", error.strerror or str(error))
+            )
+
+    def _load(self) -> Preferences:
+        try:
+            if self.path.stat().st_size > MAX_BYTES:
+                return self._set_aside(tr("it is larger than any preferences file"))
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            return Preferences()
+        except OSError as error:
+            self.notices.append(tr("Preferences can't be read: {why}. The defaults are used.", why=error))
+            return Preferences()
+        try:
+            version = msgspec.json.decode(raw, type=_Version).version
+            if version > VERSION:
+                return self._set_aside(tr("it was written by a newer version"))
+            return msgspec.json.decode(raw, type=Preferences)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            return self._set_aside(str(error))
+
+    def _set_aside(self, reason: str) -> Preferences:
+        backup = self.path.with_name(f"{self.path.stem}.backup-{time.strftime('%Y%m%d-%H%M%S')}{self.path.suffix}")
+        try:
+            self.path.replace(backup)
+        except OSError:
+            self._writable = False  # never write over what could not be kept
+            backup = self.path
+        self.notices.append(
+            tr("The preferences file can't be used ({why}). It is kept as {path}; the defaults are used.")
+            .replace("{why}", reason)
+            .replace("{path}", str(backup))
+        )
+        return Preferences()
+
+
+class _Version(msgspec.Struct):
+    version: int = VERSION
+
+
+def default_path() -> Path:
+    """settings.json in the user's configuration folder; DECODERSCOPE_CONFIG names another folder."""
+    return config_folder() / "settings.json"
+
+
+def config_folder() -> Path:
+    """The user's configuration folder for this program; it may not exist."""
+    named = os.environ.get("DECODERSCOPE_CONFIG")
+    if named:
+        return Path(named)
+    from platformdirs import user_config_path  # noqa: PLC0415 - 17 ms that a named folder saves
+
+    return user_config_path("decoderscope", appauthor=False)
+
+
+def log_folder() -> Path:
+    """Where the log file goes; it may not exist."""
+    named = os.environ.get("DECODERSCOPE_CONFIG")
+    if named:
+        return Path(named)
+    from platformdirs import user_log_path  # noqa: PLC0415
+
+    return user_log_path("decoderscope", appauthor=False)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes `data` to a temporary file beside `path`, flushes it to disk and renames it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
