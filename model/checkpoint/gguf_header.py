@@ -54,7 +54,7 @@ Value = bool | int | float | str | list[bool] | list[int] | list[float] | list[s
 
 @dataclass(frozen=True)
 class GGUFHeader:
-    """`meta`: every key with its value. `entries`: shapes in torch's order (rows first), `start` from the file's start."""
+    """`meta`: every key with its value. `entries`: shapes in torch's order (rows first), `start` absolute."""
 
     path: Path
     version: int
