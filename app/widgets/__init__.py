@@ -1,0 +1,1 @@
+"""Plain widgets: they take data and emit signals, and know neither the engine nor the session."""

@@ -1,0 +1,96 @@
+"""A spin box over Python numbers: 64-bit whole numbers and floats alike, checked as they are typed."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QValidator
+from PySide6.QtWidgets import QAbstractSpinBox, QWidget
+
+from app.widgets.mapping import Mapping, Number
+
+StepFlag = QAbstractSpinBox.StepEnabledFlag
+
+
+class NumberBox(QAbstractSpinBox):
+    """`edited` carries a value the user typed (Enter, or leaving the box) or stepped to; setting one emits nothing."""
+
+    edited = Signal(object)
+
+    def __init__(self, mapping: Mapping, *, decimals: int, off: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._mapping, self._decimals, self._off = mapping, decimals, off
+        self._value: Number = mapping.default
+        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        self.editingFinished.connect(self._take_text)
+        self._show()
+
+    def value(self) -> Number:
+        return self._value
+
+    def set_value(self, value: Number) -> None:
+        """Shows `value`, also where the slider does not reach."""
+        self._value = value
+        self._show()
+
+    def set_mapping(self, mapping: Mapping) -> None:
+        self._mapping = mapping
+        self._show()
+
+    def text_of(self, value: Number) -> str:
+        """`value` as it is shown: thousands separated, the off value by its word."""
+        if self._off and value == self._off_value():
+            return self._off
+        return f"{int(value):,}" if self._mapping.whole else f"{value:,.{self._decimals}f}"
+
+    def stepBy(self, steps: int) -> None:
+        self._take_text()
+        self._change(self._mapping.stepped(self._value, steps))
+        self.selectAll()
+
+    def stepEnabled(self) -> StepFlag:
+        flags = StepFlag.StepNone
+        if self._value < self._mapping.high:
+            flags |= StepFlag.StepUpEnabled
+        if self._value > self._mapping.low:
+            flags |= StepFlag.StepDownEnabled
+        return flags
+
+    def validate(self, text: str, pos: int) -> tuple[QValidator.State, str, int]:
+        state = QValidator.State.Acceptable if self._parsed(text) is not None else QValidator.State.Intermediate
+        return state, text, pos
+
+    def fixup(self, _text: str) -> str:
+        return self.text_of(self._value)
+
+    def _off_value(self) -> Number:
+        return self._mapping.low if self._mapping.low == 0 else self._mapping.high
+
+    def _parsed(self, text: str) -> Number | None:
+        text = text.strip().replace(",", "").replace("\u202f", "").replace("_", "")
+        if self._off and text == self._off:
+            return self._off_value()
+        try:
+            number: Number = int(text) if self._mapping.whole else float(text)
+        except ValueError:
+            return None
+        return self._mapping.clamp(number) if number == number and abs(number) != float("inf") else None  # noqa: PLR0124
+
+    def _take_text(self) -> None:
+        typed = self._parsed(self.lineEdit().text())
+        # What is shown is rounded: text that still reads the same is no edit.
+        if typed is not None and self.text_of(typed) != self.text_of(self._value):
+            self._change(typed)
+        else:
+            self._show()
+
+    def _change(self, value: Number) -> None:
+        if value != self._value:
+            self._value = value
+            self._show()
+            self.edited.emit(value)
+
+    def _show(self) -> None:
+        text = self.text_of(self._value)
+        if self.lineEdit().text() != text:
+            self.lineEdit().setText(text)

@@ -1,0 +1,72 @@
+"""One fixed line of figures and words in several voices; plain text only, elided at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+Part = tuple[str, str]
+"""Text and its voice: "text", "secondary", "strong", or a colour of the theme ("amber", "red", "green", "accent")."""
+
+
+def draw_parts(painter: QPainter, theme: Theme, parts: Sequence[Part], rect: QRectF) -> float:
+    """Draws parts one after the other on one line of `rect`; returns where they end. What does not fit is elided."""
+    x = rect.left()
+    for text, voice in parts:
+        font = QFont(theme.font("mono"))
+        font.setBold(voice == "strong")
+        metrics = QFontMetricsF(font)
+        room = rect.right() - x
+        if room <= metrics.averageCharWidth():
+            break
+        shown = text
+        if metrics.horizontalAdvance(text) > room + 0.5:
+            shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+        painter.setFont(font)
+        painter.setPen(getattr(theme.palette, "text" if voice == "strong" else voice))
+        baseline = rect.center().y() + (metrics.ascent() - metrics.descent()) / 2
+        painter.drawText(QPointF(x, baseline), shown)
+        x += metrics.horizontalAdvance(shown)
+        if shown != text:
+            break
+    return x
+
+
+class Readout(QWidget):
+    """A line of fixed height, so that what it says never moves what is around it."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._parts: tuple[Part, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self._restyle)
+
+    def set_parts(self, parts: Sequence[Part]) -> None:
+        if tuple(parts) != self._parts:
+            self._parts = tuple(parts)
+            self.setAccessibleDescription(self.text())
+            self.update()
+
+    def text(self) -> str:
+        return "".join(text for text, _ in self._parts)
+
+    def sizeHint(self) -> QSize:
+        return QSize(120, QFontMetricsF(self._theme.font("mono")).height().__ceil__() + 4)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(20, self.sizeHint().height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        draw_parts(QPainter(self), self._theme, self._parts, QRectF(self.rect()))
+
+    def _restyle(self) -> None:
+        self.updateGeometry()
+        self.update()

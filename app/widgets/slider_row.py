@@ -1,0 +1,199 @@
+"""One setting on one line: label, slider, number box, reset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPalette, QWheelEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QSlider, QToolButton, QWidget
+
+from app.i18n import tr
+from app.widgets.mapping import Mapping, Number
+from app.widgets.number_box import NumberBox
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+TRAVEL = 10_000
+"""Places of the slider: more than it has pixels."""
+HANDLE = 12
+PAGE = 10
+_STEPS = {
+    Qt.Key.Key_Left: -1,
+    Qt.Key.Key_Down: -1,
+    Qt.Key.Key_Right: 1,
+    Qt.Key.Key_Up: 1,
+    Qt.Key.Key_PageDown: -PAGE,
+    Qt.Key.Key_PageUp: PAGE,
+}
+
+
+class TravelSlider(QSlider):
+    """A slider that jumps to where it is pressed, and leaves what a key step means to its owner."""
+
+    stepped = Signal(int)
+    to_end = Signal(bool)
+    travelled = Signal(float)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self._theme = theme
+        self.setRange(0, TRAVEL)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def sizeHint(self) -> QSize:
+        return QSize(120, 26)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(48, 26)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._go(event.position().x())
+            event.accept()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._go(event.position().x())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        # A panel that scrolls must not change a setting under the mouse: the wheel acts on a focused slider only.
+        steps = round(event.angleDelta().y() / 120)
+        if self.hasFocus() and steps:
+            self.stepped.emit(steps)
+            event.accept()
+        else:
+            event.ignore()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        steps = _STEPS.get(Qt.Key(event.key()))
+        if steps is not None:
+            self.stepped.emit(steps)
+        elif event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            self.to_end.emit(event.key() == Qt.Key.Key_End)
+        else:
+            event.ignore()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if not self.isEnabled():
+            painter.setOpacity(0.45)
+        middle, span = self.height() / 2, self.width() - HANDLE
+        at = HANDLE / 2 + span * self.value() / TRAVEL
+        painter.setBrush(colours.track)
+        painter.drawRoundedRect(QRectF(HANDLE / 2, middle - 2, span, 4), 2, 2)
+        painter.setBrush(colours.accent)
+        painter.drawRoundedRect(QRectF(HANDLE / 2, middle - 2, at - HANDLE / 2, 4), 2, 2)
+        if self.hasFocus():
+            painter.setOpacity(0.35)
+            painter.drawEllipse(QRectF(at - 9, middle - 9, 18, 18))
+            painter.setOpacity(1)
+        painter.setBrush(colours.knob)
+        painter.drawEllipse(QRectF(at - HANDLE / 2, middle - HANDLE / 2, HANDLE, HANDLE))
+
+    def _go(self, x: float) -> None:
+        travel = (x - HANDLE / 2) / max(1, self.width() - HANDLE)
+        self.travelled.emit(min(max(travel, 0.0), 1.0))
+
+
+class SliderRow(QWidget):
+    """`valueChanged` carries each new value the user chose, once; `set_value` (state → widget) never emits."""
+
+    valueChanged = Signal(object)
+
+    def __init__(
+        self,
+        theme: Theme,
+        label: str,
+        mapping: Mapping,
+        *,
+        decimals: int = 2,
+        off: str = "",
+        tip: str = "",
+        label_width: int = 84,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme, self._mapping = theme, mapping
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._label = QLabel(label, self)
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._slider = TravelSlider(theme, self)
+        self._box = NumberBox(mapping, decimals=decimals, off=off, parent=self)
+        self._reset = QToolButton(self)
+        self._reset.setText("↺")
+        self._reset.setAutoRaise(True)
+        self._label_width = label_width
+        self._label.setBuddy(self._slider)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(self._label)
+        row.addWidget(self._slider, 1)
+        row.addWidget(self._box)
+        row.addWidget(self._reset)
+        self.set_label(label, tip)
+        self._slider.travelled.connect(lambda travel: self._choose(self._mapping.value(travel)))
+        self._slider.stepped.connect(lambda steps: self._choose(self._mapping.stepped(self.value(), steps)))
+        self._slider.to_end.connect(lambda end: self._choose(self._mapping.high if end else self._mapping.low))
+        self._box.edited.connect(self._choose)
+        self._reset.clicked.connect(lambda: self._choose(self._mapping.default))
+        self._value: Number = mapping.default
+        theme.changed.connect(self._restyle)
+        self._restyle()
+        self.set_value(mapping.default)
+
+    def value(self) -> Number:
+        return self._value
+
+    def set_value(self, value: Number) -> None:
+        """Shows `value` without emitting; a value beyond the slider's range stays as it is in the box."""
+        self._value = value
+        self._slider.setValue(round(self._mapping.travel(value) * TRAVEL))
+        self._box.set_value(value)
+        is_default = value == self._mapping.default
+        self._reset.setEnabled(not is_default)
+        self._reset.setText("" if is_default else "↺")
+        self._slider.setAccessibleDescription(self._box.text_of(value))
+
+    def set_mapping(self, mapping: Mapping) -> None:
+        """Another range or default, as when a model with another vocabulary is opened."""
+        self._mapping = mapping
+        self._box.set_mapping(mapping)
+        self.set_value(self._value)
+
+    def set_label(self, label: str, tip: str = "") -> None:
+        """The label, and the name every part is read out by."""
+        self._label.setText(label)
+        self.setToolTip(tip)
+        self._slider.setAccessibleName(label)
+        self._box.setAccessibleName(label)
+        self._reset.setAccessibleName(tr("Reset {label}", label=label))
+        self._reset.setToolTip(tr("Back to {value}", value=self._box.text_of(self._mapping.default)))
+
+    def _choose(self, value: Number) -> None:
+        value = self._mapping.clamp(value)
+        changed = value != self._value
+        self.set_value(value)
+        if changed:
+            self.valueChanged.emit(value)
+
+    def _restyle(self) -> None:
+        self._box.setFont(self._theme.font("table"))
+        palette = self._reset.palette()
+        palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
+        self._reset.setPalette(palette)
+        digits = max((self._box.text_of(v) for v in (self._mapping.low, self._mapping.default)), key=len)
+        width = self._box.fontMetrics().horizontalAdvance("0" * max(len(digits) + 1, 7)) + 14
+        self._box.setFixedSize(width, self._theme.px(26))
+        self._reset.setFixedSize(self._theme.px(22), self._theme.px(26))
+        self._label.setMinimumWidth(self._theme.px(self._label_width))
+        self._slider.update()

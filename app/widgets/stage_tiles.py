@@ -1,0 +1,119 @@
+"""The sampler's waterfall: one tile a stage, with the tokens and the mass that are left after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+GAP = 4
+PADDING = 7
+MIN_TILE = 76
+Stage = tuple[str, int, float]
+"""Name as shown, tokens kept, mass kept (0 … 1)."""
+
+
+class StageTiles(QWidget):
+    """Tiles fill the width and wrap to as many rows as they need."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._stages: tuple[Stage, ...] = ()
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.setAccessibleName(tr("Tokens and mass left after each stage"))
+        theme.changed.connect(self._restyle)
+
+    def set_stages(self, stages: Sequence[Stage]) -> None:
+        if tuple(stages) == self._stages:
+            return
+        count = len(self._stages)
+        self._stages = tuple(stages)
+        self.setAccessibleDescription(
+            "; ".join(
+                tr("{name}: {kept} tokens, {mass}", name=name, kept=f"{kept:,}", mass=percent(mass))
+                for name, kept, mass in self._stages
+            )
+        )
+        if count != len(self._stages):
+            self.updateGeometry()
+        self.update()
+
+    def heightForWidth(self, width: int) -> int:
+        rows = -(-max(1, len(self._stages)) // self._columns(width))
+        return rows * self._tile_height() + (rows - 1) * GAP
+
+    def sizeHint(self) -> QSize:
+        return QSize(280, self.heightForWidth(max(self.width(), MIN_TILE)))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(MIN_TILE, self._tile_height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        if self._columns(event.size().width()) != self._columns(event.oldSize().width()):
+            self.updateGeometry()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours, theme = self._theme.palette, self._theme
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        hint, strong = theme.font("hint"), QFont(theme.font("ui"))
+        strong.setBold(True)
+        line, line_strong = QFontMetricsF(hint).height(), QFontMetricsF(strong).height()
+        columns = self._columns(self.width())
+        width = (self.width() - (columns - 1) * GAP) / columns
+        for index, (name, kept, mass) in enumerate(self._stages):
+            left = (index % columns) * (width + GAP)
+            top = (index // columns) * (self._tile_height() + GAP)
+            tile = QRectF(left, top, width, self._tile_height())
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colours.raised)
+            painter.drawRoundedRect(tile, 4, 4)
+            inside = tile.adjusted(PADDING, 5, -PADDING, 0)
+            painter.setFont(hint)
+            painter.setPen(colours.secondary)
+            elided = QFontMetricsF(hint).elidedText(name, Qt.TextElideMode.ElideRight, inside.width())
+            painter.drawText(QRectF(inside.left(), inside.top(), inside.width(), line), elided)
+            painter.setFont(strong)
+            painter.setPen(colours.text)
+            painter.drawText(QRectF(inside.left(), inside.top() + line, inside.width(), line_strong), f"{kept:,}")
+            painter.setFont(hint)
+            painter.setPen(colours.secondary)
+            below = QRectF(inside.left(), inside.top() + line + line_strong, inside.width(), line)
+            painter.drawText(below, percent(mass))
+            bar = QRectF(inside.left(), tile.bottom() - 5, inside.width(), 2)
+            painter.fillRect(bar, colours.line)
+            painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * mass, 2), colours.accent)
+
+    def _columns(self, width: int) -> int:
+        fitting = max(1, (width + GAP) // (MIN_TILE + GAP))
+        count = max(1, len(self._stages))
+        rows = -(-count // fitting)
+        return int(-(-count // rows))
+
+    def _tile_height(self) -> int:
+        hint, strong = QFontMetricsF(self._theme.font("hint")), QFontMetricsF(self._theme.font("ui"))
+        return round(2 * hint.height() + strong.height() + 14)
+
+    def _restyle(self) -> None:
+        self.updateGeometry()
+        self.update()
+
+
+def percent(share: float) -> str:
+    """A share as per cent with as many digits as mean something; never a rounded 100 for what is less."""
+    if share >= 1:
+        return "100 %"
+    if share >= 0.9995:
+        return "> 99.9 %"
+    return f"{share:.1%}".replace("%", " %") if share >= 0.0005 else f"{share:.1e}"

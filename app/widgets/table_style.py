@@ -1,0 +1,107 @@
+"""What our tables share: compact rows, no grid, and a delegate that paints text and bars in the theme's voices."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class Role(IntEnum):
+    """Data roles of ours. BARS: tuple of (share 0 … 1, colour token), drawn one over the other. VOICE: colour token."""
+
+    BARS = Qt.ItemDataRole.UserRole + 1
+    VOICE = Qt.ItemDataRole.UserRole + 2
+    MONO = Qt.ItemDataRole.UserRole + 3
+    STRONG = Qt.ItemDataRole.UserRole + 4
+
+
+class CellDelegate(QStyledItemDelegate):
+    """Paints a cell from its roles; text is plain, elided, never markup."""
+
+    PADDING = 5
+
+    def __init__(self, theme: Theme, parent: QTableView) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._table = parent
+
+    def sizeHint(self, _option: QStyleOptionViewItem, index: Index) -> QSize:
+        text = index.data(Qt.ItemDataRole.DisplayRole) or ""
+        metrics = QFontMetricsF(self._theme.font("mono" if index.data(Role.MONO) else "table"))
+        return QSize(round(metrics.horizontalAdvance(text)) + 2 * self.PADDING + 1, self._theme.px(21))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        colours, rect = self._theme.palette, QRectF(option.rect)
+        state = option.state
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(rect, colours.accent_tint)
+        elif state & QStyle.StateFlag.State_MouseOver:
+            painter.fillRect(rect, colours.raised)
+        bars = index.data(Role.BARS)
+        inside = rect.adjusted(self.PADDING, 0, -self.PADDING, 0)
+        if bars is not None:
+            self._paint_bars(painter, inside, bars)
+            return
+        text = index.data(Qt.ItemDataRole.DisplayRole)
+        if text is None:
+            return
+        font = self._theme.font("mono" if index.data(Role.MONO) else "table", bold=bool(index.data(Role.STRONG)))
+        painter.setFont(font)
+        painter.setPen(getattr(colours, index.data(Role.VOICE) or "text"))
+        shown = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, inside.width() + 1)
+        align = index.data(Qt.ItemDataRole.TextAlignmentRole) or Qt.AlignmentFlag.AlignLeft
+        painter.drawText(inside, Qt.AlignmentFlag(align) | Qt.AlignmentFlag.AlignVCenter, shown)
+
+    def _paint_bars(self, painter: QPainter, inside: QRectF, bars: tuple[tuple[float, str], ...]) -> None:
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        height = min(10.0, inside.height() - 6)
+        for share, token in bars:
+            if share > 0:
+                # A bar that stands for something is never thinner than a pixel and a half.
+                width = max(1.5, inside.width() * min(share, 1.0))
+                painter.setBrush(getattr(self._theme.palette, token))
+                painter.drawRoundedRect(QRectF(inside.left(), inside.center().y() - height / 2, width, height), 2, 2)
+        painter.restore()
+
+
+def dress_table(table: QTableView, theme: Theme) -> None:
+    """Rows of 21 px, no grid, whole rows chosen, headers in the hint font."""
+    table.setShowGrid(False)
+    table.setFrameShape(QTableView.Shape.NoFrame)
+    table.setMouseTracking(True)
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    table.setWordWrap(False)
+    table.setCornerButtonEnabled(False)
+    table.setTabKeyNavigation(False)
+    table.verticalHeader().hide()
+    header = table.horizontalHeader()
+    header.setHighlightSections(False)
+    header.setSectionsClickable(False)
+    header.setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+
+    def restyle() -> None:
+        height = theme.px(21)
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        table.verticalHeader().setMinimumSectionSize(height)
+        table.verticalHeader().setDefaultSectionSize(height)
+        header.setFont(theme.font("hint"))
+        header.setFixedHeight(theme.px(22))
+        header.setMinimumSectionSize(12)
+
+    restyle()
+    theme.changed.connect(restyle)

@@ -1,0 +1,394 @@
+"""Tokens as chips in running text: thousands of them in one painted widget, linked by hover and selection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QFontMetricsF,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+
+from app.i18n import tr
+from app.widgets.flow import Flow, flow
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+GAP, ROW_GAP, PADDING, RADIUS = 5, 5, 5, 4
+Key = Qt.Key
+
+
+class TokenLike(Protocol):
+    """What `groups_of` reads of a token."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def part(self) -> bool: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Tokens `first` … `last` that together are the characters `text`."""
+
+    first: int
+    last: int
+    text: str
+
+
+def groups_of(tokens: Sequence[TokenLike], text: str) -> list[Group]:
+    """Runs of neighbouring tokens that hold parts of the same characters of `text`."""
+    groups: list[Group] = []
+    first: int | None = None
+    for index, token in enumerate(tokens):
+        joins = first is not None and token.part and token.start < tokens[index - 1].end
+        if first is not None and not joins:
+            groups.append(_group(tokens, text, first, index - 1))
+            first = None
+        if token.part and first is None:
+            first = index
+    if first is not None:
+        groups.append(_group(tokens, text, first, len(tokens) - 1))
+    return groups
+
+
+def _group(tokens: Sequence[TokenLike], text: str, first: int, last: int) -> Group:
+    return Group(first=first, last=last, text=text[tokens[first].start : tokens[last].end])
+
+
+class TokenStrip(QAbstractScrollArea):
+    """Signals carry positions; `tokenHovered` -1 when the mouse left. Setters emit nothing.
+
+    Keys: arrows, Home, End, Page keys move the cursor and select; Enter selects what is under it again.
+    """
+
+    tokenHovered = Signal(int)
+    tokenClicked = Signal(int)
+
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._pieces: list[str] = []
+        self._ids: Sequence[int] = ()
+        self._groups: list[Group] = []
+        self._first_decode: int | None = None
+        self._differs: int | None = None
+        self._widths: dict[str, float] = {}
+        self._tints: NDArray[np.float32] | None = None
+        self._tint_colour = "green"
+        self._selected: int | None = None
+        self._hovered: int | None = None
+        self._marked = (0, 0)
+        self._flow: Flow | None = None
+        self.setAccessibleName(label)
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)
+        theme.changed.connect(self._restyle)
+
+    # state → widget
+
+    def set_tokens(
+        self,
+        pieces: Sequence[str],
+        *,
+        ids: Sequence[int] = (),
+        first_decode: int | None = None,
+        groups: Sequence[Group] = (),
+    ) -> None:
+        """Pieces as drawn; ids for the tips; from `first_decode` on they are generated."""
+        grew = len(pieces) > len(self._pieces) and first_decode is not None
+        self._pieces, self._ids, self._groups = list(pieces), ids, list(groups)
+        self._first_decode = first_decode
+        self._selected = self._inside(self._selected)
+        self._hovered = self._inside(self._hovered)
+        self._relayout()
+        if grew:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
+    def set_tints(self, strengths: NDArray[np.float32] | None, colour: str = "green") -> None:
+        """How strongly each token is tinted, 0 … 1 (NaN: not); `colour` is a token of the theme."""
+        self._tints, self._tint_colour = strengths, colour
+        self.viewport().update()
+
+    def set_selected(self, index: int | None, *, reveal: bool = True) -> None:
+        index = self._inside(index)
+        if index != self._selected:
+            self._selected = index
+            self._describe(index)
+            if index is not None and reveal:
+                self._reveal(index)
+            self.viewport().update()
+
+    def set_hovered(self, index: int | None) -> None:
+        index = self._inside(index)
+        if index != self._hovered:
+            self._hovered = index
+            self.viewport().update()
+
+    def set_marked(self, first: int, end: int) -> None:
+        """Tokens first … end - 1 are covered by the selection in the text."""
+        if (first, end) != self._marked:
+            self._marked = (first, end)
+            self.viewport().update()
+
+    def set_differs(self, first: int | None) -> None:
+        """From this position on the text differs from another branch: underlined."""
+        if first != self._differs:
+            self._differs = first
+            self.viewport().update()
+
+    # geometry
+
+    def chip_rect(self, index: int) -> QRectF:
+        """Where chip `index` is drawn, in the viewport."""
+        layout = self._layout()
+        row = int(layout.row[index])
+        bottom = float(layout.tops[row + 1]) - ROW_GAP - self.verticalScrollBar().value()
+        height = self._chip_height()
+        return QRectF(float(layout.left[index]), bottom - height, float(layout.width[index]), height)
+
+    def index_at(self, point: QPointF) -> int | None:
+        if not self._pieces:
+            return None
+        return self._layout().at(point.x(), point.y() + self.verticalScrollBar().value())
+
+    def content_height(self) -> int:
+        """Height of all rows at the present width."""
+        return round(self._layout().height) if self._pieces else 0
+
+    def sizeHint(self) -> QSize:
+        return QSize(260, round(3 * (self._chip_height() + ROW_GAP)))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, round(self._chip_height() + ROW_GAP))
+
+    # events
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if not self._pieces:
+            return
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font("mono"))
+        layout = self._layout()
+        top = self.verticalScrollBar().value()
+        rows = layout.rows_between(top, top + self.viewport().height())
+        if not rows:
+            return
+        first, end = int(layout.starts[rows.start]), int(layout.starts[rows.stop])
+        for index in range(first, end):
+            self._paint_chip(painter, index)
+        for group in self._groups:
+            if group.first < end and group.last >= first:
+                self._paint_group(painter, group)
+
+    def resizeEvent(self, _event: QResizeEvent) -> None:
+        self._relayout()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.index_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        index = self.index_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and index is not None:
+            self.set_selected(index, reveal=False)
+            self.tokenClicked.emit(index)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        target = self._target(Key(event.key())) if self._pieces else None
+        if target is None:
+            event.ignore()
+            return
+        if target != self._selected or event.key() in (Key.Key_Return, Key.Key_Enter):
+            self.set_selected(target)
+            self.tokenClicked.emit(target)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            index = self.index_at(QPointF(event.pos()))
+            if index is None:
+                QToolTip.hideText()
+            else:
+                QToolTip.showText(event.globalPos(), self.tip(index), self.viewport(), self.chip_rect(index).toRect())
+            return True
+        if event.type() == QEvent.Type.Leave:
+            self._hover(None)
+        return super().viewportEvent(event)
+
+    def tip(self, index: int) -> str:
+        """Position and id of a token, for its tip."""
+        if index < len(self._ids):
+            return tr("position {position:,} · id {id:,}", position=index, id=self._ids[index])
+        return tr("position {position:,}", position=index)
+
+    # inside
+
+    def _target(self, key: Key) -> int | None:
+        last = len(self._pieces) - 1
+        here = self._selected
+        if key in (Key.Key_Home, Key.Key_End):
+            return 0 if key == Key.Key_Home else last
+        if key in (Key.Key_Return, Key.Key_Enter):
+            return here
+        page = max(1, int(self.viewport().height() // (self._chip_height() + ROW_GAP)) - 1)
+        vertical = {Key.Key_Up: -1, Key.Key_Down: 1, Key.Key_PageUp: -page, Key.Key_PageDown: page}.get(key)
+        sideways = {Key.Key_Left: -1, Key.Key_Right: 1}.get(key)
+        if vertical is None and sideways is None:
+            return None
+        if here is None:
+            return 0
+        if sideways is not None:
+            return min(max(here + sideways, 0), last)
+        return self._layout().vertical(here, vertical or 0)
+
+    def _hover(self, index: int | None) -> None:
+        if index != self._hovered:
+            self._hovered = index
+            self.viewport().update()
+            self.tokenHovered.emit(-1 if index is None else index)
+
+    def _paint_chip(self, painter: QPainter, index: int) -> None:
+        colours = self._theme.palette
+        rect = self.chip_rect(index)
+        fill = QColor(colours.hover if index == self._hovered else colours.raised)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(fill)
+        painter.drawRoundedRect(rect, RADIUS, RADIUS)
+        strength = self._strength(index)
+        if strength > 0:
+            tint = QColor(getattr(colours, self._tint_colour))
+            tint.setAlphaF(0.08 + 0.5 * strength)
+            painter.setBrush(tint)
+            painter.drawRoundedRect(rect, RADIUS, RADIUS)
+        if self._marked[0] <= index < self._marked[1]:
+            painter.setBrush(colours.accent_tint)
+            painter.drawRoundedRect(rect, RADIUS, RADIUS)
+        if index == self._selected or index == self._hovered:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            chosen = index == self._selected
+            painter.setPen(QPen(colours.accent if chosen else colours.secondary, 1.5 if chosen and self.hasFocus() else 1))
+            painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
+        generated = self._first_decode is not None and index >= self._first_decode
+        painter.setPen(colours.amber if generated else colours.text)
+        inside = rect.adjusted(PADDING, 0, -PADDING + 1, 0)
+        piece = self._pieces[index]
+        if self._widths[piece] > inside.width() + 0.5:
+            piece = painter.fontMetrics().elidedText(piece, Qt.TextElideMode.ElideMiddle, int(inside.width()))
+        painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, piece)
+        if self._differs is not None and index >= self._differs:
+            painter.setPen(QPen(colours.accent, 1.5))
+            painter.drawLine(
+                QPointF(rect.left() + PADDING, rect.bottom() - 2.5), QPointF(rect.right() - PADDING, rect.bottom() - 2.5)
+            )
+
+    def _paint_group(self, painter: QPainter, group: Group) -> None:
+        """The characters over their bytes, with a bracket."""
+        colours, layout = self._theme.palette, self._layout()
+        for row in range(int(layout.row[group.first]), int(layout.row[group.last]) + 1):
+            first = max(group.first, int(layout.starts[row]))
+            last = min(group.last, int(layout.starts[row + 1]) - 1)
+            rect = self.chip_rect(first).united(self.chip_rect(last))
+            y = rect.top() - 3.5
+            painter.setPen(QPen(colours.secondary, 1))
+            painter.drawPolyline(
+                [
+                    QPointF(rect.left() + 2.5, y + 2),
+                    QPointF(rect.left() + 2.5, y),
+                    QPointF(rect.right() - 2.5, y),
+                    QPointF(rect.right() - 2.5, y + 2),
+                ]
+            )
+            room = QRectF(rect.left(), y - self._head_height() + 3, max(rect.width(), 14), self._head_height() - 3)
+            painter.setPen(colours.text)
+            painter.drawText(room, Qt.AlignmentFlag.AlignCenter, group.text)
+
+    def _strength(self, index: int) -> float:
+        if self._tints is None or index >= len(self._tints):
+            return 0.0
+        strength = float(self._tints[index])
+        return min(strength, 1.0) if strength > 0 else 0.0
+
+    def _layout(self) -> Flow:
+        if self._flow is None:
+            widths = self._widths
+            metrics = QFontMetricsF(self._theme.font("mono"))
+            for piece in set(self._pieces).difference(widths):
+                widths[piece] = metrics.horizontalAdvance(piece)
+            glue = [i for group in self._groups for i in range(group.first + 1, group.last + 1)]
+            tall = [i for group in self._groups for i in range(group.first, group.last + 1)]
+            self._flow = flow(
+                np.fromiter((widths[piece] for piece in self._pieces), np.float64, len(self._pieces)) + 2 * PADDING,
+                line=max(20.0, self.viewport().width() - 1.0),
+                gap=GAP,
+                row_height=self._chip_height(),
+                row_gap=ROW_GAP,
+                glue=np.array(glue, dtype=np.int64),
+                tall=np.array(tall, dtype=np.int64),
+                extra=self._head_height(),
+            )
+        return self._flow
+
+    def _relayout(self) -> None:
+        self._flow = None
+        bar, height = self.verticalScrollBar(), self.viewport().height()
+        bar.setPageStep(height)
+        bar.setSingleStep(round(self._chip_height() + ROW_GAP))
+        bar.setRange(0, max(0, self.content_height() - height))
+        self.viewport().update()
+
+    def _chip_height(self) -> float:
+        return float(self._theme.px(22))
+
+    def _head_height(self) -> float:
+        return float(self._theme.px(19))
+
+    def _reveal(self, index: int) -> None:
+        rect, height = self.chip_rect(index), self.viewport().height()
+        bar = self.verticalScrollBar()
+        if rect.top() < 0:
+            bar.setValue(bar.value() + int(rect.top()) - ROW_GAP)
+        elif rect.bottom() > height:
+            bar.setValue(bar.value() + int(rect.bottom() - height) + ROW_GAP)
+
+    def _describe(self, index: int | None) -> None:
+        text = "" if index is None else f"{self._pieces[index]}, {self.tip(index)}"
+        self.setAccessibleDescription(text)
+
+    def _inside(self, index: int | None) -> int | None:
+        return index if index is not None and 0 <= index < len(self._pieces) else None
+
+    def _restyle(self) -> None:
+        self._widths.clear()
+        self._relayout()
