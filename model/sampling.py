@@ -1,0 +1,316 @@
+"""From logits to the next token: penalty, temperature, top-k, top-p, min-p, and a draw on the cumulative distribution.
+
+Pure numpy over full-vocabulary logits, so that a slider's preview runs without the model and off its thread. `Order`
+is made once per step and reused by every change of the settings; it sorts only as far as somebody looks.
+
+The candidate order, in which the distribution is summed (float64) and drawn from, is raw logit descending, ties by id.
+
+Conventions at the edges, which differ between libraries: top-k keeps exactly k tokens (ties by id; transformers keeps
+every token tied with the k-th); top-p keeps the fewest first tokens whose mass reaches p, as transformers does (a token
+stays while the mass before it is under p); min-p keeps p ≥ min_p · p_max, as transformers does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import DecoderscopeError
+from model.protocol.run_requests import StageInfo
+from model.protocol.values import SamplerSettings
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+VOCABULARY = "vocabulary"
+"""Name of the first stage: every token with a finite logit."""
+
+_HEAD = 2048  # tokens sorted at first; whoever looks further gets the whole order
+_LARGEST = 1e300  # penalised logits are held within ± this, so that no difference of two is infinite
+
+
+class BadLogitsError(DecoderscopeError):
+    """Logits from which no distribution can be made."""
+
+    code = "nan_logits"
+
+    def __init__(self, bad: int, d_vocab: int) -> None:
+        self.bad, self.d_vocab = bad, d_vocab
+        found = f"{bad:,} of {d_vocab:,} logits are NaN or infinite" if bad else "every logit is -inf"
+        super().__init__(
+            f"No token can be drawn here: {found}. The weights or an edit produce numbers outside the dtype's range; "
+            "try float32, or step back and branch elsewhere."
+        )
+
+
+class Order:
+    """The candidates of one step, best first: `values` descending, ties by id; tokens at -inf are kept out.
+
+    `n`: how many take part; `bad`: how many logits are NaN or +inf. Its caches are replaced whole, so threads may share
+    one.
+    """
+
+    def __init__(self, values: NDArray[np.floating]) -> None:
+        if values.ndim != 1 or not values.size:
+            raise ValueError(f"logits have shape {values.shape}, expected (V,)")
+        self.values = values
+        finite = np.isfinite(values)
+        self.n = int(np.count_nonzero(finite))
+        self.bad = int(values.size - self.n - np.count_nonzero(np.isneginf(values)))
+        self._finite = None if self.n == values.size else finite
+        self.top = float(np.max(values, where=finite, initial=-np.inf)) if self.n else -np.inf
+        self._ids: Ids = np.empty(0, np.int64)
+        self._weights: tuple[float, Floats, float] | None = None
+
+    def ids(self, n: int) -> Ids:
+        """The first `n` token ids (n,) of the order, at most `self.n`."""
+        n = min(n, self.n)
+        if self._ids.size < n:
+            self._ids = self._sorted(_HEAD if n <= _HEAD else self.n)
+        return self._ids[:n]
+
+    def _sorted(self, at_least: int) -> Ids:
+        values = self.values if self._finite is None else np.where(self._finite, self.values, -np.inf)
+        if at_least >= self.n:
+            return np.argsort(-values, kind="stable")[: self.n]
+        threshold = np.partition(values, values.size - at_least)[values.size - at_least]
+        ids = np.flatnonzero(values >= threshold)  # ties at the threshold come along, so this is a true prefix
+        return ids[np.argsort(-values[ids], kind="stable")]
+
+    def exponents(self, ids: Ids, temperature: float) -> Floats:
+        """(value - largest value) / temperature of some tokens, float64 ≤ 0."""
+        with np.errstate(over="ignore"):  # a tiny temperature sends all but the best to -inf, which is right
+            return (self.values[ids].astype(np.float64) - self.top) / temperature
+
+    def cumulative(self, n: int, temperature: float) -> Floats:
+        """Running sum of the first `n` tokens' weights, float64."""
+        return np.cumsum(np.exp(self.exponents(self.ids(n), temperature)))
+
+    def weights(self, temperature: float) -> tuple[Floats, float]:
+        """exp of the exponents of the whole vocabulary (V,) in id order, 0 for tokens kept out, and their sum."""
+        if self._weights is None or self._weights[0] != temperature:
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights = np.exp((self.values.astype(np.float64) - self.top) / temperature)
+            if self._finite is not None:
+                weights[~self._finite] = 0.0
+            self._weights = (temperature, weights, float(weights.sum()))
+        return self._weights[1:]
+
+    def rank(self, token_id: int) -> int:
+        """Place of a token in the order, 0 first."""
+        value = self.values[token_id]
+        above = np.count_nonzero(self.values > value) - np.count_nonzero(np.isposinf(self.values))
+        return int(above + np.count_nonzero(self.values[:token_id] == value))
+
+
+def order_of(logits: NDArray[np.float32]) -> Order:
+    """The candidate order of logits (V,). NaN and +inf are counted in `bad`; `apply` refuses such an order."""
+    return Order(logits)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Distribution:
+    """The next token's distribution after the sampler.
+
+    `raw`: the order of the raw logits; `order`: that of the penalised ones (the same object without a penalty), whose
+    first `kept` tokens are left; `total`: their weight at `temperature`.
+    """
+
+    raw: Order
+    order: Order
+    kept: int
+    temperature: float
+    total: float
+    stages: tuple[StageInfo, ...]
+
+    def ids(self, n: int | None = None) -> Ids:
+        """The first `n` kept tokens (all of them without `n`) in candidate order."""
+        n = self.kept if n is None else min(n, self.kept)
+        if self.order is self.raw or self.kept == self.raw.n:
+            return self.raw.ids(n)
+        ids = self.order.ids(self.kept)
+        return ids[np.lexsort((ids, -self.raw.values[ids]))][:n]
+
+    def probabilities(self, ids: Ids) -> Floats:
+        """Final probability of each of `ids` (n,); 0 where the sampler cut it or its logit is -inf."""
+        last = self.order.ids(self.kept)[-1] if self.kept < self.order.n else None
+        values = self.order.values[ids]
+        if last is None:
+            kept = np.isfinite(values)
+        else:
+            bound = self.order.values[last]
+            kept = (values > bound) | ((values == bound) & (ids <= last))
+        p = np.zeros(ids.shape)
+        p[kept] = np.exp(self.order.exponents(ids[kept], self.temperature)) / self.total
+        return p
+
+    def cdf(self, n: int | None = None) -> Floats:
+        """Cumulative final probability of the first `n` kept tokens, in candidate order, float64."""
+        return np.minimum(self.cumulative(self.kept if n is None else n) / self.total, 1.0)
+
+    def cumulative(self, n: int) -> Floats:
+        """Running sum of the first `n` kept tokens' weights in candidate order, float64."""
+        return np.cumsum(np.exp(self.order.exponents(self.ids(n), self.temperature)))
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the final distribution in nats."""
+        if self.kept == self.order.n:
+            weights, total = self.order.weights(self.temperature)
+            weights = weights[weights > 0]
+            return _entropy(weights, total)
+        return _entropy(np.exp(self.order.exponents(self.order.ids(self.kept), self.temperature)), self.total)
+
+
+def _entropy(weights: Floats, total: float) -> float:
+    p = weights[weights > 0] / total
+    return max(0.0, float(-(p * np.log(p)).sum()))
+
+
+@dataclass(kw_only=True)
+class _Sieve:
+    """The sampler under way: the first `kept` of `order` are left."""
+
+    order: Order
+    kept: int
+    temperature: float = 1.0
+    penalised: bool = False
+    passed: list[tuple[str, Order, int]] = field(default_factory=list)
+
+    def penalise(self, settings: SamplerSettings, previous: Iterable[int]) -> None:
+        if self.penalised or settings.repetition_penalty == 1:
+            return
+        self.penalised = True
+        values = penalised(self.order.values, settings.repetition_penalty, previous)
+        if self.kept < self.order.n:  # a filter came first: what it cut stays out
+            left = self.order.ids(self.kept)
+            values, whole = np.full_like(values, -np.inf), values
+            values[left] = whole[left]
+        self.order = Order(values)
+
+    def heat(self, settings: SamplerSettings, previous: Iterable[int]) -> None:
+        if settings.greedy:
+            # A penalty listed later counts all the same: it commutes with the scaling whose limit this is.
+            self.penalise(settings, previous)
+            self.kept = 1
+        else:
+            self.temperature = settings.temperature
+
+    def keep_likeliest(self, settings: SamplerSettings) -> None:
+        if settings.top_k:
+            self.kept = min(self.kept, settings.top_k)
+
+    def keep_nucleus(self, settings: SamplerSettings) -> None:
+        if settings.top_p == 1:
+            return
+        whole = self.kept == self.order.n
+        n = min(self.kept, _HEAD) if whole else self.kept
+        cumulative = self.order.cumulative(n, self.temperature)
+        total = self.order.weights(self.temperature)[1] if whole else float(cumulative[-1])
+        if cumulative[-1] < settings.top_p * total and n < self.kept:
+            cumulative = self.order.cumulative(self.kept, self.temperature)
+        before = int(np.searchsorted(cumulative, settings.top_p * total, side="left"))
+        self.kept = min(before + 1, self.kept)
+
+    def keep_near_best(self, settings: SamplerSettings) -> None:
+        if settings.min_p == 0:
+            return
+        n = min(self.kept, _HEAD)
+        weights = np.exp(self.order.exponents(self.order.ids(n), self.temperature))
+        if n < self.kept and weights[-1] >= settings.min_p:
+            weights = np.exp(self.order.exponents(self.order.ids(self.kept), self.temperature))
+        self.kept = max(1, int(np.searchsorted(-weights, -settings.min_p, side="right")))
+
+
+def apply(order: Order, settings: SamplerSettings, previous: Iterable[int] = ()) -> Distribution:
+    """The distribution `settings` make of a step's raw logits; `previous`: ids before it, for the penalty.
+
+    A stage's mass is the share its tokens hold of the whole vocabulary's probability after penalty and temperature
+    (greedy: after the penalty, at temperature 1). Raises BadLogitsError when logits are NaN or +inf or all -inf.
+    """
+    if order.bad or not order.n:
+        raise BadLogitsError(order.bad, order.values.size)
+    previous = list(previous) if settings.repetition_penalty != 1 else []
+    sieve = _Sieve(order=order, kept=order.n)
+    sieve.passed.append((VOCABULARY, sieve.order, sieve.kept))
+    for stage in settings.order:
+        match stage:
+            case "repetition_penalty":
+                sieve.penalise(settings, previous)
+            case "temperature":
+                sieve.heat(settings, previous)
+            case "top_k":
+                sieve.keep_likeliest(settings)
+            case "top_p":
+                sieve.keep_nucleus(settings)
+            case "min_p":
+                sieve.keep_near_best(settings)
+        sieve.passed.append((stage, sieve.order, sieve.kept))
+    temperature = 1.0 if settings.greedy else settings.temperature
+    final = sieve.order
+    if sieve.kept == final.n:
+        total = final.weights(temperature)[1]
+    else:
+        total = float(np.exp(final.exponents(final.ids(sieve.kept), temperature)).sum())
+    return Distribution(
+        raw=order,
+        order=final,
+        kept=sieve.kept,
+        temperature=temperature,
+        total=total,
+        stages=_stages(sieve, order, settings, previous),
+    )
+
+
+def _stages(sieve: _Sieve, raw: Order, settings: SamplerSettings, previous: list[int]) -> tuple[StageInfo, ...]:
+    temperature = 1.0 if settings.greedy else settings.temperature
+    whole = raw
+    if sieve.penalised:
+        first = sieve.order if sieve.order.n == raw.n else None
+        whole = first or Order(penalised(raw.values, settings.repetition_penalty, previous))
+    total = whole.weights(temperature)[1]
+    masses: dict[tuple[int, int], float] = {}
+    stages = []
+    for name, order, kept in sieve.passed:
+        key = (id(order), kept)
+        if key not in masses:
+            masses[key] = 1.0 if kept == raw.n else _mass(whole, order.ids(kept), temperature, total)
+        stages.append(StageInfo(name=name, kept=kept, mass=masses[key]))
+    return tuple(stages)
+
+
+def _mass(whole: Order, ids: Ids, temperature: float, total: float) -> float:
+    return min(1.0, float(np.exp(whole.exponents(ids, temperature)).sum()) / total)
+
+
+def penalised(values: NDArray[np.floating], penalty: float, previous: Iterable[int]) -> Floats:
+    """Logits (V,) float64 with those of `previous` ids divided by `penalty` when positive, multiplied when negative.
+
+    Source: Keskar et al. 2019, "CTRL", section 4.1, with the sign rule of the transformers library.
+    """
+    result = values.astype(np.float64)
+    ids = np.unique(np.fromiter(previous, np.int64))
+    ids = ids[(ids >= 0) & (ids < values.size)]
+    with np.errstate(over="ignore"):
+        changed = np.where(result[ids] > 0, result[ids] / penalty, result[ids] * penalty)
+    result[ids] = np.where(np.isneginf(result[ids]), -np.inf, np.clip(changed, -_LARGEST, _LARGEST))
+    return result
+
+
+def draw(seed: int, position: int) -> float:
+    """The number in [0, 1) that chooses the token at `position`: Philox4x64 with the seed as key, the position as
+    counter (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3")."""
+    return float(np.random.Generator(np.random.Philox(key=seed, counter=position)).random())
+
+
+def pick(distribution: Distribution, u: float) -> int:
+    """The token on which `u` in [0, 1) falls; at the very end, the last kept one."""
+    target = u * distribution.total
+    cumulative = distribution.cumulative(min(distribution.kept, _HEAD))
+    if cumulative[-1] <= target and cumulative.size < distribution.kept:
+        cumulative = distribution.cumulative(distribution.kept)
+    index = min(int(np.searchsorted(cumulative, target, side="right")), cumulative.size - 1)
+    return int(distribution.ids(index + 1)[index])
