@@ -1,0 +1,209 @@
+"""What a decoder is made of: a frozen record of features. The core branches on these, never on a family's name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from model.attention import AttentionSpec, alibi_slopes
+from model.errors import BadValueError, DecoderscopeError
+from model.rope import RopeSpec
+
+Positions = Literal["rope", "learned", "alibi", "none"]
+NormKind = Literal["rms", "layer"]
+QKNorm = Literal["none", "head", "row"]
+Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu_squared"]
+LayerKind = Literal["full", "sliding"]
+AttentionKind = Literal["MHA", "GQA", "MQA"]
+
+# Ranges wide enough for every published decoder, narrow enough that a damaged number allocates nothing.
+LIMITS = {
+    "d_vocab": (1, 4_000_000),
+    "d_model": (1, 65_536),
+    "n_layers": (1, 1_024),
+    "n_heads": (1, 1_024),
+    "n_kv_heads": (1, 1_024),
+    "d_head": (1, 8_192),
+    "d_mlp": (1, 1_048_576),
+    "n_ctx": (1, 100_000_000),
+    "n_experts": (1, 4_096),
+}
+
+
+class ConfigError(DecoderscopeError):
+    """A model's configuration that can't be run: the field, what it holds, what it should."""
+
+    code = "bad_config"
+
+    def __init__(self, field: str, found: object, expected: str) -> None:
+        self.field, self.found, self.expected = field, found, expected
+        shown = repr(found)
+        shown = shown if len(shown) <= 80 else shown[:77] + "…"
+        super().__init__(f"The model's configuration says {field} is {shown}; expected {expected}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoeSpec:
+    """Experts in place of the MLP: `top_k` of `n_experts` (each `d_expert` wide) are run for a token.
+
+    `layers`: the layers that have experts. `renormalize`: the chosen weights are divided by their sum.
+    """
+
+    n_experts: int
+    top_k: int
+    d_expert: int
+    layers: tuple[int, ...]
+    renormalize: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderConfig:
+    """Every feature of a decoder-only transformer the core knows. Sizes in elements, positions in tokens."""
+
+    family: str
+    d_vocab: int
+    d_model: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    d_head: int
+    d_mlp: int
+    n_ctx: int
+    tied_head: bool
+
+    # positions
+    positions: Positions = "rope"
+    rope: RopeSpec | None = None
+    rope_sliding: RopeSpec | None = None  # sliding-window layers' own rotary base, where they have one
+    n_positions_table: int = 0  # rows of the learned position table
+    alibi_scaled: bool = False  # the ALiBi bias is multiplied by the attention scale too (falcon)
+    alibi_bfloat16: bool = False  # the ALiBi bias is rounded to bfloat16 (falcon)
+
+    # attention
+    attn_scale: float | None = None  # None: d_head ** -0.5
+    attn_softcap: float | None = None
+    sliding_window: int | None = None
+    layer_kinds: tuple[LayerKind, ...] = ()  # empty: all full
+    qkv_bias: bool = False
+    out_bias: bool = False
+    qk_norm: QKNorm = "none"  # over each head, or over the whole row of heads
+
+    # norms and the residual stream
+    norm: NormKind = "rms"
+    norm_eps: float = 1e-5
+    norm_unit_offset: bool = False  # the stored weight is what is added to 1 (gemma)
+    pre_norm: bool = True  # norms on what enters attention and MLP
+    post_norm: bool = False  # norms on what leaves attention and MLP, before the residual sum
+    parallel_residual: bool = False  # attention and MLP read the same stream and are added together
+    shared_norm: bool = False  # … through one norm
+    embed_norm: bool = False  # a norm right after the embedding (bloom)
+    embed_scale: float = 1.0
+    residual_scale: float = 1.0  # multiplies what attention and MLP add
+
+    # feed-forward
+    activation: Activation = "silu"
+    gated_mlp: bool = True
+    mlp_bias: bool = False
+    moe: MoeSpec | None = None
+
+    # head
+    head_bias: bool = False
+    logit_scale: float = 1.0
+    logit_softcap: float | None = None
+
+    def __post_init__(self) -> None:
+        self._check_numbers()
+        self._check_words()
+        self._check_positions()
+        self._check_layers()
+
+    def _check_numbers(self) -> None:
+        for name, (low, high) in LIMITS.items():
+            value = getattr(self.moe, name, low) if name == "n_experts" else getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise BadValueError(name, value, f"a whole number from {low} to {high}")
+        if self.n_heads % self.n_kv_heads:
+            raise BadValueError("n_kv_heads", self.n_kv_heads, f"a divisor of n_heads ({self.n_heads})")
+        optional = ("attn_scale", "attn_softcap", "logit_softcap")
+        stated = [name for name in optional if getattr(self, name) is not None]
+        for name in ("norm_eps", "embed_scale", "residual_scale", "logit_scale", *stated):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+                raise BadValueError(name, value, "a finite number above 0")
+
+    def _check_words(self) -> None:
+        for name, words in (
+            ("positions", get_args(Positions)),
+            ("norm", get_args(NormKind)),
+            ("qk_norm", get_args(QKNorm)),
+            ("activation", get_args(Activation)),
+        ):
+            if getattr(self, name) not in words:
+                raise BadValueError(name, getattr(self, name), f"one of {', '.join(words)}")
+
+    def _check_positions(self) -> None:
+        if (self.rope is not None) != (self.positions == "rope"):
+            raise BadValueError("rope", self.rope, "a RopeSpec exactly where positions is 'rope'")
+        for rope in (self.rope, self.rope_sliding):
+            if rope is not None and rope.dim > self.d_head:
+                raise BadValueError("rotary dimensions", rope.dim, f"at most d_head ({self.d_head})")
+        if self.positions == "learned" and self.n_positions_table < self.n_ctx:
+            raise BadValueError("n_positions_table", self.n_positions_table, f"at least n_ctx ({self.n_ctx})")
+
+    def _check_layers(self) -> None:
+        if self.layer_kinds and len(self.layer_kinds) != self.n_layers:
+            raise BadValueError("length of layer_kinds", len(self.layer_kinds), f"n_layers ({self.n_layers})")
+        if "sliding" in self.layer_kinds and (self.sliding_window is None or self.sliding_window < 1):
+            raise BadValueError("sliding_window", self.sliding_window, "a whole number from 1")
+        if not (self.pre_norm or self.post_norm):
+            raise BadValueError("pre_norm", self.pre_norm, "a norm before or after attention and MLP")
+        if self.shared_norm and not self.parallel_residual:
+            raise BadValueError("shared_norm", self.shared_norm, "False without a parallel residual")
+        if self.moe is not None:
+            if not 1 <= self.moe.top_k <= self.moe.n_experts:
+                raise BadValueError("top_k experts", self.moe.top_k, f"1 to n_experts ({self.moe.n_experts})")
+            if not all(0 <= layer < self.n_layers for layer in self.moe.layers):
+                raise BadValueError("layers with experts", self.moe.layers, f"0 to {self.n_layers - 1}")
+
+    @property
+    def attention_kind(self) -> AttentionKind:
+        """How query heads share keys and values: every head its own, groups, or all one."""
+        if self.n_kv_heads == self.n_heads:
+            return "MHA"
+        return "MQA" if self.n_kv_heads == 1 else "GQA"
+
+    @property
+    def scale(self) -> float:
+        """What q·k is multiplied by."""
+        return self.d_head**-0.5 if self.attn_scale is None else self.attn_scale
+
+    def layer_kind(self, layer: int) -> LayerKind:
+        """Whether `layer` attends to everything before it or to a sliding window."""
+        return self.layer_kinds[layer] if self.layer_kinds else "full"
+
+    def window(self, layer: int) -> int | None:
+        """How many keys, itself included, a query of `layer` may see; None: all before it."""
+        return self.sliding_window if self.layer_kind(layer) == "sliding" else None
+
+    def rope_of(self, layer: int) -> RopeSpec | None:
+        """The rotary frequencies `layer` uses."""
+        sliding = self.layer_kind(layer) == "sliding" and self.rope_sliding is not None
+        return self.rope_sliding if sliding else self.rope
+
+    def has_experts(self, layer: int) -> bool:
+        """True where the layer's feed-forward is a set of experts."""
+        return self.moe is not None and layer in self.moe.layers
+
+    def attention(self, layer: int) -> AttentionSpec:
+        """The arithmetic of `layer`'s attention, as the forward pass and every view use it."""
+        return AttentionSpec(
+            n_heads=self.n_heads,
+            n_kv_heads=self.n_kv_heads,
+            scale=self.scale,
+            window=self.window(layer),
+            softcap=self.attn_softcap,
+            slopes=alibi_slopes(self.n_heads) if self.positions == "alibi" else None,
+            bias_scale=self.scale if self.alibi_scaled else 1.0,
+            bias_bfloat16=self.alibi_bfloat16,
+        )

@@ -1,0 +1,114 @@
+"""What GGUF files of all architectures share: metadata keys → config.json, tensor names → Hugging Face's.
+
+Source: the GGUF specification (ggml's docs/gguf.md) and the names in the `gguf` package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from model.config import DecoderConfig
+
+ROPE_FREQS = "rope_freqs.weight"
+LONG_FACTORS, SHORT_FACTORS = "rope_factors_long.weight", "rope_factors_short.weight"
+CONFIG_TENSORS = (ROPE_FREQS, LONG_FACTORS, SHORT_FACTORS)
+
+LAYER_NAMES = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+TOP_NAMES = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+
+
+def gguf_config(
+    meta: Mapping[str, Any], names: Collection[str] | None, *, arch: str, model_type: str, tied: bool = False
+) -> dict[str, Any]:
+    """The config.json fields that GGUF metadata states for every architecture; absent ones are left out.
+
+    Whether the head is tied shows only in the tensors' names: no `output.weight` means tied. `tied` counts where the
+    names are not given.
+    """
+
+    def key(name: str) -> Any:
+        return meta.get(f"{arch}.{name}")
+
+    fields = {
+        "model_type": model_type,
+        "vocab_size": key("vocab_size") or len(meta.get("tokenizer.ggml.tokens", ())) or None,
+        "hidden_size": key("embedding_length"),
+        "num_hidden_layers": key("block_count"),
+        "intermediate_size": key("feed_forward_length"),
+        "num_attention_heads": key("attention.head_count"),
+        "num_key_value_heads": key("attention.head_count_kv"),
+        "head_dim": key("attention.key_length"),
+        "max_position_embeddings": key("context_length"),
+        "rms_norm_eps": key("attention.layer_norm_rms_epsilon"),
+        "rope_theta": key("rope.freq_base"),
+        "sliding_window": key("attention.sliding_window"),
+        "tie_word_embeddings": tied if names is None else "output.weight" not in names,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def gguf_rope_scaling(
+    meta: Mapping[str, Any], tensors: Mapping[str, Tensor], *, arch: str, factors: bool = True
+) -> dict[str, Any] | None:
+    """`rope_scaling` from the metadata, or from the converter's table of one factor per pair (Llama 3's)."""
+    if factors and ROPE_FREQS in tensors:
+        table = [float(value) for value in tensors[ROPE_FREQS].flatten()]
+        # one set of factors at every length, cos and sin unscaled
+        return {"rope_type": "longrope", "short_factor": table, "long_factor": table, "attention_factor": 1.0}
+    kind = meta.get(f"{arch}.rope.scaling.type")
+    if kind not in ("linear", "yarn"):
+        return None
+    scaling = {"rope_type": kind, "factor": meta.get(f"{arch}.rope.scaling.factor")}
+    original = meta.get(f"{arch}.rope.scaling.original_context_length")
+    if original is not None:
+        scaling["original_max_position_embeddings"] = original
+    return scaling
+
+
+def gguf_names(
+    config: DecoderConfig, layer_names: Mapping[str, str] = LAYER_NAMES, top_names: Mapping[str, str] = TOP_NAMES
+) -> dict[str, str]:
+    """GGUF tensor names → rule names, weights and biases, of every layer and the top."""
+    names = dict(top_names)
+    for layer in range(config.n_layers):
+        for gguf, hf in layer_names.items():
+            for kind in ("weight", "bias"):
+                names[f"blk.{layer}.{gguf}.{kind}"] = f"model.layers.{layer}.{hf}.{kind}"
+    return names
+
+
+def unpermute(tensor: Tensor, n_heads: int) -> Tensor:
+    """Rows of q or k, (H · D, …), from the converter's interleaved pairs back to half-split ones."""
+    pairs = tensor.reshape(n_heads, -1, 2, *tensor.shape[1:])  # (H, D/2, 2, …)
+    return pairs.transpose(1, 2).reshape(tensor.shape)  # (H · D, …)
+
+
+def unpermute_qk(name: str, tensor: Tensor, config: DecoderConfig) -> Tensor:
+    """`GGUFMap.fix` of architectures whose q and k the converter permutes (llama)."""
+    if ".q_proj." in name:
+        return unpermute(tensor, config.n_heads)
+    if ".k_proj." in name:
+        return unpermute(tensor, config.n_kv_heads)
+    return tensor
+
+
+def unchanged(name: str, tensor: Tensor, config: DecoderConfig) -> Tensor:  # noqa: ARG001 (GGUFMap.fix's)
+    """`GGUFMap.fix` of architectures written as they are."""
+    return tensor

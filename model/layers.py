@@ -1,0 +1,150 @@
+"""The layers attention and experts are built from: linear maps, norms, activations, the feed-forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from math import gcd
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (torch's own spelling)
+from torch import Tensor, nn
+
+from model.hooks import HookPoint
+
+if TYPE_CHECKING:
+    from model.config import DecoderConfig
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "relu_squared": lambda x: F.relu(x).square(),
+}
+
+
+def parameter(*shape: int) -> nn.Parameter:
+    """A parameter without memory: weights are assigned when a checkpoint is read, never initialised."""
+    return nn.Parameter(torch.empty(shape, device="meta"), requires_grad=False)
+
+
+class Linear(nn.Module):
+    """x (T, in) → (T, out). `weight` is (out, in) as in Hugging Face checkpoints, in any memory order (`lay_out`)."""
+
+    def __init__(self, d_in: int, d_out: int, *, bias: bool) -> None:
+        super().__init__()
+        self.weight = parameter(d_out, d_in)
+        self.bias = parameter(d_out) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(T, in) → (T, out)."""
+        return project(x, self.weight, self.bias)
+
+
+def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x (T, in) times weight (out, in) transposed, plus bias: (T, out).
+
+    Decoding one token is bound by reading the weights, and libraries run one-row products on one core. In float32 on
+    a CPU with the memory order of `lay_out`, the product is split along `in` so that every thread reads a part. Half
+    precision on a CPU without such arithmetic multiplies matrices in float32.
+    """
+    if weight.device.type != "cpu":
+        return F.linear(x, weight, bias)
+    if x.shape[0] == 1:
+        if weight.dtype == torch.float32 and weight.stride(0) == 1:
+            return _split_row(x, weight, bias)
+    elif weight.dtype != torch.float32 and not _multiplies_natively(weight.dtype):
+        wide_bias = None if bias is None else bias.float()
+        return F.linear(x.float(), weight.float(), wide_bias).to(x.dtype)
+    return F.linear(x, weight, bias)
+
+
+def _split_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    d_out, d_in = weight.shape
+    parts = gcd(d_in, torch.get_num_threads())
+    if parts == 1:
+        row = x @ weight.t()  # (1, out)
+    else:
+        split = weight.t().view(parts, d_in // parts, d_out)
+        row = torch.bmm(x.view(parts, 1, d_in // parts), split).sum(0)  # (1, out)
+    return row if bias is None else row + bias
+
+
+def lay_out(weight: Tensor) -> Tensor:
+    """The same matrix in the memory order that `project` reads fastest: for float32 on a CPU, columns first."""
+    if weight.ndim != 2 or weight.device.type != "cpu" or weight.dtype != torch.float32:
+        return weight.contiguous()
+    return weight.t().contiguous().t()
+
+
+@cache
+def _multiplies_natively(dtype: torch.dtype) -> bool:
+    """Whether this CPU has matrix products in `dtype`; without them torch's are ten times slower than float32."""
+    wanted = {torch.bfloat16: ("avx512_bf16", "amx_bf16"), torch.float16: ("avx512_fp16", "amx_fp16")}[dtype]
+    known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()  # absent in older torch
+    return any(known.get(name, False) for name in wanted)
+
+
+@contextmanager
+def row_kernels(x_rows: int, weight: Tensor) -> Iterator[None]:
+    """For one bfloat16 row on a CPU, torch's own product reads weights several times faster than oneDNN's."""
+    if x_rows != 1 or weight.device.type != "cpu" or weight.dtype != torch.bfloat16:
+        yield
+        return
+    before: bool = torch.backends.mkldnn.enabled  # type: ignore[assignment]  # a property, typed as its descriptor
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before  # type: ignore[assignment]
+
+
+class Norm(nn.Module):
+    """RMSNorm (Zhang & Sennrich 2019, arXiv:1910.07467) or LayerNorm over the last `size` numbers, in float32."""
+
+    def __init__(self, config: DecoderConfig, size: int) -> None:
+        super().__init__()
+        self.eps = config.norm_eps
+        self.size = (size,)
+        self.is_rms = config.norm == "rms"
+        self.unit_offset = config.norm_unit_offset
+        self.weight = parameter(size)
+        self.bias = None if self.is_rms else parameter(size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, size) → (…, size)."""
+        if not self.is_rms:
+            return F.layer_norm(x, self.size, self.weight, self.bias, self.eps)
+        if not self.unit_offset:
+            return F.rms_norm(x, self.size, self.weight, self.eps)
+        return F.rms_norm(x.float(), self.size, self.weight.float() + 1, self.eps).to(x.dtype)
+
+
+class Mlp(nn.Module):
+    """The feed-forward: down(act(gate(x)) · up(x)) where gated (arXiv:2002.05202), else down(act(up(x)))."""
+
+    def __init__(self, config: DecoderConfig, layer: int) -> None:
+        super().__init__()
+        self.act = ACTIVATIONS[config.activation]
+        bias = config.mlp_bias
+        self.gate_proj = Linear(config.d_model, config.d_mlp, bias=bias) if config.gated_mlp else None
+        self.up_proj = Linear(config.d_model, config.d_mlp, bias=bias)
+        self.down_proj = Linear(config.d_mlp, config.d_model, bias=bias)
+        name = f"layers.{layer}.mlp"
+        self.hook_pre = HookPoint(f"{name}.pre", "(T, F)")
+        if config.gated_mlp:
+            self.hook_up = HookPoint(f"{name}.up", "(T, F)")
+        self.hook_post = HookPoint(f"{name}.post", "(T, F)")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(T, M) → (T, M)."""
+        if self.gate_proj is None:
+            post = self.act(self.hook_pre(self.up_proj(x)))  # (T, F)
+        else:
+            pre = self.hook_pre(self.gate_proj(x))  # (T, F)
+            post = self.act(pre) * self.hook_up(self.up_proj(x))  # (T, F)
+        down: Tensor = self.down_proj(self.hook_post(post))  # (T, M)
+        return down
