@@ -100,7 +100,7 @@ class CandidateModel(QAbstractTableModel):
 
 
 class CandidateTable(QTableView):
-    """`candidateActivated`: a double click or Enter on a row (branch there); `candidateSelected`: the row is current."""
+    """`candidateActivated`: double click or Enter on a row (branch there); `candidateSelected`: the row is current."""
 
     candidateActivated = Signal(int)
     candidateSelected = Signal(int)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QVBoxLayout, QWidget
 
@@ -90,7 +90,7 @@ class InfoButton(QAbstractButton):
         painter.setPen(QPen(colour, 1.2))
         centre = QRectF(self.rect()).center()
         painter.drawEllipse(centre, 6.5, 6.5)
-        painter.drawLine(centre.x(), centre.y() - 0.5, centre.x(), centre.y() + 3.5)
+        painter.drawLine(centre + QPointF(0, -0.5), centre + QPointF(0, 3.5))
         painter.setBrush(colour)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.drawEllipse(QRectF(centre.x() - 0.9, centre.y() - 4, 1.8, 1.8))

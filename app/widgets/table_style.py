@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+)
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -65,8 +72,9 @@ class CellDelegate(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        height = min(10.0, inside.height() - 6)
-        for share, token in bars:
+        for layer, (share, token) in enumerate(bars):
+            # The one behind is thicker, so that a ghost shows under a longer solid bar too.
+            height = min(11.0 - 5.0 * layer if len(bars) > 1 else 9.0, inside.height() - 6)
             if share > 0:
                 # A bar that stands for something is never thinner than a pixel and a half.
                 width = max(1.5, inside.width() * min(share, 1.0))
@@ -86,6 +94,7 @@ def dress_table(table: QTableView, theme: Theme) -> None:
     table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
     table.setWordWrap(False)
+    table.viewport().setAutoFillBackground(False)
     table.setCornerButtonEnabled(False)
     table.setTabKeyNavigation(False)
     table.verticalHeader().hide()

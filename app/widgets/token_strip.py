@@ -295,10 +295,12 @@ class TokenStrip(QAbstractScrollArea):
         if self._marked[0] <= index < self._marked[1]:
             painter.setBrush(colours.accent_tint)
             painter.drawRoundedRect(rect, RADIUS, RADIUS)
-        if index == self._selected or index == self._hovered:
+        if index in {self._selected, self._hovered}:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             chosen = index == self._selected
-            painter.setPen(QPen(colours.accent if chosen else colours.secondary, 1.5 if chosen and self.hasFocus() else 1))
+            painter.setPen(
+                QPen(colours.accent if chosen else colours.secondary, 1.5 if chosen and self.hasFocus() else 1)
+            )
             painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
         generated = self._first_decode is not None and index >= self._first_decode
         painter.setPen(colours.amber if generated else colours.text)
@@ -310,7 +312,8 @@ class TokenStrip(QAbstractScrollArea):
         if self._differs is not None and index >= self._differs:
             painter.setPen(QPen(colours.accent, 1.5))
             painter.drawLine(
-                QPointF(rect.left() + PADDING, rect.bottom() - 2.5), QPointF(rect.right() - PADDING, rect.bottom() - 2.5)
+                QPointF(rect.left() + PADDING, rect.bottom() - 2.5),
+                QPointF(rect.right() - PADDING, rect.bottom() - 2.5),
             )
 
     def _paint_group(self, painter: QPainter, group: Group) -> None:

@@ -1,0 +1,129 @@
+"""The cumulative distribution over the kept candidates, with the step's draw and the token it falls on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+MARGIN_TOP, MARGIN_RIGHT = 6, 8
+FEW = 24
+"""Up to so many steps, each one is as wide as its neighbours; more are drawn against the logarithm of the rank."""
+
+
+class CdfPlot(QWidget):
+    """A staircase over ranks: the draw u enters from the left and falls at the candidate it picks."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._cdf: NDArray[np.float64] = np.empty(0)
+        self._draw, self._pick, self._label = 0.0, 0, ""
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.setAccessibleName(tr("Cumulative distribution and the draw"))
+        theme.changed.connect(self.update)
+
+    def set_cdf(self, cdf: NDArray[np.float64], *, draw: float, pick: int, label: str) -> None:
+        """`cdf`: cumulative probabilities in candidate order; `pick`: index in it of the token `label` that `draw`
+        falls on."""
+        self._cdf, self._draw, self._pick, self._label = cdf, draw, pick, label
+        self.setAccessibleDescription(tr("draw u = {draw}, would pick {token}", draw=f"{draw:.4f}", token=label))
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(260, self._theme.px(96))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, self._theme.px(64))
+
+    def plot_rect(self) -> QRectF:
+        """Where the staircase is drawn."""
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        left = metrics.horizontalAdvance("0.0") + 8
+        return QRectF(self.rect()).adjusted(left, MARGIN_TOP, -MARGIN_RIGHT, -metrics.height() - 3)
+
+    def edges(self) -> NDArray[np.float64]:
+        """Left edges of the steps, 0 … 1, and the right edge of the last: (n + 1,)."""
+        count = len(self._cdf)
+        ranks = np.arange(count + 1, dtype=np.float64)
+        if count <= FEW:
+            return ranks / max(count, 1)
+        edges: NDArray[np.float64] = np.log1p(ranks) / np.log1p(count)
+        return edges
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours, plot = self._theme.palette, self.plot_rect()
+        painter = QPainter(self)
+        hint = self._theme.font("hint")
+        painter.setFont(hint)
+        metrics = QFontMetricsF(hint)
+        for level in (0.0, 0.5, 1.0):
+            y = plot.bottom() - level * plot.height()
+            painter.setPen(QPen(colours.line, 1))
+            painter.drawLine(QPointF(plot.left(), round(y) + 0.5), QPointF(plot.right(), round(y) + 0.5))
+            painter.setPen(colours.secondary)
+            text = f"{level:.1f}".rstrip("0").rstrip(".")
+            place = QRectF(0, y - metrics.height() / 2, plot.left() - 6, metrics.height())
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
+        if not len(self._cdf):
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        edges = plot.left() + self.edges() * plot.width()
+        tops = plot.bottom() - np.minimum(self._cdf, 1.0) * plot.height()
+        self._paint_pick(painter, plot, edges, tops)
+        painter.setPen(QPen(colours.accent, 1.5))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(staircase(plot, edges, tops))
+        self._paint_draw(painter, plot, edges)
+        self._paint_ranks(painter, plot, metrics)
+
+    def _paint_pick(
+        self, painter: QPainter, plot: QRectF, edges: NDArray[np.float64], tops: NDArray[np.float64]
+    ) -> None:
+        if not 0 <= self._pick < len(self._cdf):
+            return
+        below = tops[self._pick - 1] if self._pick else plot.bottom()
+        left, right = edges[self._pick], max(edges[self._pick + 1], edges[self._pick] + 2)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.palette.amber)
+        painter.drawRect(QRectF(left, tops[self._pick], right - left, max(2.0, below - tops[self._pick])))
+
+    def _paint_draw(self, painter: QPainter, plot: QRectF, edges: NDArray[np.float64]) -> None:
+        colours = self._theme.palette
+        y = plot.bottom() - self._draw * plot.height()
+        x = float(edges[self._pick]) if 0 <= self._pick < len(self._cdf) else plot.right()
+        painter.setPen(QPen(colours.amber, 1, Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(plot.left(), y), QPointF(x, y))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colours.amber)
+        painter.drawPolygon(
+            QPolygonF([QPointF(plot.left() - 5, y - 3.5), QPointF(plot.left() - 5, y + 3.5), QPointF(plot.left(), y)])
+        )
+
+    def _paint_ranks(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
+        painter.setPen(self._theme.palette.secondary)
+        line = QRectF(plot.left(), plot.bottom() + 3, plot.width(), metrics.height())
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, tr("rank 1"))
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight, f"{len(self._cdf):,}")
+
+
+def staircase(plot: QRectF, edges: NDArray[np.float64], tops: NDArray[np.float64]) -> QPolygonF:
+    """From the lower left corner up every step. Steps narrower than half a pixel are joined."""
+    points = [QPointF(plot.left(), plot.bottom())]
+    drawn = -np.inf
+    last = len(tops) - 1
+    for index in range(len(tops)):
+        if edges[index + 1] - drawn < 0.5 and index != last:
+            continue
+        points += [QPointF(points[-1].x(), tops[index]), QPointF(edges[index + 1], tops[index])]
+        drawn = edges[index + 1]
+    return QPolygonF(points)

@@ -1,0 +1,285 @@
+"""Curves over positions, such as entropy and surprisal, on a ground that tells prefill from decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.i18n import tr
+from app.widgets.ticks import short, ticks
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+DOT_SPACING = 7
+"""Px between positions from which each is also a dot."""
+_MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """`values`: one a position from 0, NaN where there is none. `colour`: a token of the theme."""
+
+    name: str
+    values: NDArray[np.float32]
+    colour: str = "accent"
+    dashed: bool = False
+
+
+class CurvePlot(QWidget):
+    """`positionHovered` (-1: none) and `positionClicked` carry positions. Arrow keys move the cursor."""
+
+    positionHovered = Signal(int)
+    positionClicked = Signal(int)
+
+    def __init__(self, theme: Theme, *, unit: str = "nats", label: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme, self._unit = theme, unit
+        self._series: tuple[Series, ...] = ()
+        self._boundary: int | None = None
+        self._cursor: int | None = None
+        self._hovered: int | None = None
+        self._lines: dict[int, list[QPolygonF]] = {}
+        self._lines_key: object = None
+        self.setAccessibleName(label)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        theme.changed.connect(self.update)
+
+    # state → widget
+
+    def set_series(self, series: Sequence[Series]) -> None:
+        self._series = tuple(series)
+        self._lines_key = None
+        self.update()
+
+    def set_boundary(self, first_decode: int | None) -> None:
+        """The position of the first generated token; None: all is prefill."""
+        self._boundary = first_decode
+        self.update()
+
+    def set_cursor(self, position: int | None) -> None:
+        self._cursor = position
+        self._describe()
+        self.update()
+
+    def set_hovered(self, position: int | None) -> None:
+        if position != self._hovered:
+            self._hovered = position
+            self.update()
+
+    # geometry
+
+    @property
+    def count(self) -> int:
+        """Positions on the axis."""
+        return max((len(series.values) for series in self._series), default=0)
+
+    def plot_rect(self) -> QRectF:
+        """Where the curves are drawn."""
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        left = metrics.horizontalAdvance("00.0") + 8
+        return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -4, -metrics.height() - 3)
+
+    def x_of(self, position: float) -> float:
+        plot = self.plot_rect()
+        return plot.left() + (position + 0.5) * plot.width() / max(self.count, 1)
+
+    def position_at(self, x: float) -> int | None:
+        plot = self.plot_rect()
+        if not self.count or not plot.left() <= x <= plot.right():
+            return None
+        return min(int((x - plot.left()) * self.count / plot.width()), self.count - 1)
+
+    def sizeHint(self) -> QSize:
+        return QSize(260, self._theme.px(96))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(100, self._theme.px(64))
+
+    # events
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.position_at(event.position().x()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        position = self.position_at(event.position().x())
+        if event.button() == Qt.MouseButton.LeftButton and position is not None:
+            self.positionClicked.emit(position)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        move = _MOVES.get(Qt.Key(event.key()))
+        if move is None or not self.count:
+            event.ignore()
+            return
+        start = self._cursor if self._cursor is not None else -1
+        self.set_cursor(min(max(start + move, 0), self.count - 1))
+        self.positionClicked.emit(self._cursor)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter, plot = QPainter(self), self.plot_rect()
+        hint = self._theme.font("hint")
+        painter.setFont(hint)
+        metrics = QFontMetricsF(hint)
+        self._paint_ground(painter, plot)
+        high = self._highest()
+        self._paint_axis(painter, plot, metrics, high)
+        self._paint_legend(painter, plot, metrics)
+        if not self.count:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for series in self._series:
+            style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+            colour = getattr(self._theme.palette, series.colour)
+            painter.setPen(QPen(colour, 1.6, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            for line in self._lines_of(series, plot, high):
+                painter.drawPolyline(line)
+            self._paint_dots(painter, series, plot, high)
+
+    # inside
+
+    def _paint_ground(self, painter: QPainter, plot: QRectF) -> None:
+        colours, count = self._theme.palette, max(self.count, 1)
+        start = count if self._boundary is None else min(self._boundary, count)
+        edge = plot.left() + start * plot.width() / count
+        painter.fillRect(QRectF(plot.left(), plot.top(), edge - plot.left(), plot.height()), colours.green_tint)
+        painter.fillRect(QRectF(edge, plot.top(), plot.right() - edge, plot.height()), colours.amber_tint)
+        for position, colour in ((self._cursor, colours.accent), (self._hovered, colours.secondary)):
+            if position is not None and position < count:
+                painter.setPen(QPen(colour, 1))
+                x = round(self.x_of(position)) + 0.5
+                painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
+
+    def _paint_axis(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF, high: float) -> None:
+        colours = self._theme.palette
+        for value in ticks(0.0, high, max(1, int(plot.height() // (metrics.height() * 1.6)))):
+            y = plot.bottom() - value / high * plot.height()
+            painter.setPen(QPen(colours.line, 1))
+            painter.drawLine(QPointF(plot.left(), round(y) + 0.5), QPointF(plot.right(), round(y) + 0.5))
+            painter.setPen(colours.secondary)
+            place = QRectF(0, y - metrics.height() / 2, plot.left() - 5, metrics.height())
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, short(value))
+        if not self.count:
+            return
+        painter.setPen(colours.secondary)
+        widest = metrics.horizontalAdvance(f"{self.count:,}")
+        least = self.count * (widest + 14) / max(plot.width(), 1)
+        free = plot.left() - widest
+        for value in ticks(0.0, self.count - 1.0, max(1, int(self.count / max(least, 1.0)))):
+            if value != int(value):
+                continue
+            text = f"{int(value):,}"
+            width = metrics.horizontalAdvance(text)
+            left = min(max(self.x_of(value) - width / 2, plot.left()), plot.right() - width)
+            if left < free:
+                continue
+            painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), text)
+            free = left + width + 8
+
+    def _paint_legend(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
+        colours, baseline = self._theme.palette, metrics.ascent()
+        painter.setPen(colours.secondary)
+        painter.drawText(QPointF(plot.right() - metrics.horizontalAdvance(self._unit), baseline), self._unit)
+        room = plot.right() - metrics.horizontalAdvance(self._unit) - 8
+        x = plot.left()
+        for series in self._series:
+            width = metrics.horizontalAdvance(series.name)
+            if x + 18 + width > room:
+                break
+            style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+            painter.setPen(QPen(getattr(colours, series.colour), 2, style))
+            y = baseline - metrics.xHeight() / 2
+            painter.drawLine(QPointF(x, y), QPointF(x + 13, y))
+            painter.setPen(colours.secondary)
+            painter.drawText(QPointF(x + 18, baseline), series.name)
+            x += 18 + width + 14
+
+    def _lines_of(self, series: Series, plot: QRectF, high: float) -> list[QPolygonF]:
+        """Kept until data or size change: a hover redraws lines it need not make again."""
+        key = (plot.getRect(), high, self.count)
+        if self._lines_key != key:
+            self._lines_key = key
+            self._lines = {}
+        if id(series) not in self._lines:
+            self._lines[id(series)] = polylines(series.values, plot, high, self.count)
+        return self._lines[id(series)]
+
+    def _paint_dots(self, painter: QPainter, series: Series, plot: QRectF, high: float) -> None:
+        dense = plot.width() / max(self.count, 1) < DOT_SPACING
+        marked = [p for p in (self._cursor, self._hovered) if p is not None and p < len(series.values)]
+        shown = marked if dense else range(len(series.values))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(getattr(self._theme.palette, series.colour))
+        for position in shown:
+            value = float(series.values[position])
+            if np.isfinite(value):
+                radius = 3.2 if position in marked else 2.0
+                y = plot.bottom() - value / high * plot.height()
+                painter.drawEllipse(QPointF(self.x_of(position), y), radius, radius)
+
+    def _highest(self) -> float:
+        tops = [float(np.nanmax(s.values)) for s in self._series if len(s.values) and not np.isnan(s.values).all()]
+        top = max((t for t in tops if np.isfinite(t)), default=1.0)
+        return top * 1.06 if top > 0 else 1.0
+
+    def _hover(self, position: int | None) -> None:
+        if position != self._hovered:
+            self.set_hovered(position)
+            self.positionHovered.emit(-1 if position is None else position)
+
+    def _describe(self) -> None:
+        if self._cursor is None:
+            self.setAccessibleDescription("")
+            return
+        parts = [
+            f"{series.name} {short(float(series.values[self._cursor]))}"
+            for series in self._series
+            if self._cursor < len(series.values)
+        ]
+        self.setAccessibleDescription(tr("position {position}", position=self._cursor) + ": " + ", ".join(parts))
+
+
+def polylines(values: NDArray[np.float32], plot: QRectF, high: float, count: int) -> list[QPolygonF]:
+    """The curve as lines broken at NaN. Where there are many values a pixel, each half pixel keeps its lowest and
+    highest, so that no peak is lost."""
+    positions = extremes(values, 2 * max(1, int(plot.width()))) if len(values) else np.arange(0)
+    shown = values[positions]
+    good = np.isfinite(shown)
+    x = plot.left() + (positions + 0.5) * plot.width() / max(count, 1)
+    y = plot.bottom() - np.where(good, shown, 0) / high * plot.height()
+    lines = []
+    for run in np.split(np.arange(len(positions)), np.flatnonzero(~good)):
+        inside = run[good[run]]
+        if len(inside):
+            lines.append(
+                QPolygonF([QPointF(px, py) for px, py in zip(x[inside].tolist(), y[inside].tolist(), strict=True)])
+            )
+    return lines
+
+
+def extremes(values: NDArray[np.float32], bins: int) -> NDArray[np.int64]:
+    """Positions of the lowest and highest value of each of `bins` stretches (and of one value of a stretch of NaN)."""
+    count = len(values)
+    if count <= 2 * bins:
+        return np.arange(count)
+    width = -(-count // bins)
+    padded = np.full(width * -(-count // width), np.nan, dtype=np.float32)
+    padded[:count] = values
+    table = padded.reshape(-1, width)  # (bins, width)
+    low = np.where(np.isfinite(table), table, np.inf).argmin(axis=1)
+    top = np.where(np.isfinite(table), table, -np.inf).argmax(axis=1)
+    starts = np.arange(len(table)) * width
+    return np.unique(np.concatenate([starts + low, starts + top]))

@@ -1,0 +1,50 @@
+"""Round places for ticks, and figures with as many digits as mean something."""
+
+from __future__ import annotations
+
+import math
+
+THOUSAND = 1000
+
+
+def nice_step(least: float) -> float:
+    """The smallest of 1, 2, 5 × 10ⁿ that is at least `least` (over 0)."""
+    base = 10.0 ** math.floor(math.log10(least))
+    return next(factor * base for factor in (1, 2, 5, 10) if factor * base >= least * (1 - 1e-9))
+
+
+def nice_count(least: float) -> int:
+    """`nice_step` in whole numbers."""
+    return max(1, round(nice_step(max(1.0, least))))
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """At most `most` round values from `low` to `high`."""
+    if not (math.isfinite(low) and math.isfinite(high)) or high <= low or most < 1:
+        return []
+    step = nice_step((high - low) / most)
+    first = math.ceil(low / step - 1e-9)
+    return [round(step * n, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """A value for a readout: `digits` significant digits, thousands separated, no needless exponent."""
+    if math.isnan(value):
+        return "–"
+    if value == 0 or math.isinf(value):
+        return f"{value:.0f}"
+    size = abs(value)
+    if not 1e-4 <= size < 1e6:
+        return f"{value:.{digits - 1}e}"
+    places = max(0, digits - 1 - math.floor(math.log10(size)))
+    return f"{value:,.{min(places, 6)}f}"
+
+
+def short(value: float) -> str:
+    """A value for an axis: three significant digits, no trailing zeros."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    if not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
+    text = f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
