@@ -105,11 +105,13 @@ class Levels:
     def place(self, values: Array) -> Float32:
         """Where each value lies, 0 … 1, in the shape of `values`; NaN stays NaN."""
         data: Float32 = np.asarray(values, dtype=np.float32)
-        place: Float32
         if self.signed:
             half = self._half(np.minimum(np.abs(data) / np.float32(self.high), np.float32(1)))
-            place = np.copysign(half, data) / np.float32(2) + np.float32(0.5)
-            return place
+            np.copysign(half, data, out=half)
+            half *= np.float32(0.5)
+            half += np.float32(0.5)
+            return half
+        place: Float32
         if self.scale == "log":
             place = np.log(np.maximum(data, np.float32(self.low)) / np.float32(self.low))
             place /= np.float32(math.log(self.high / self.low))

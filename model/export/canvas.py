@@ -1,0 +1,220 @@
+"""A page to draw on, measured in points from its top left corner, over matplotlib's Figure (never pyplot).
+
+Text is never parsed as mathematics. Images are nearest-neighbour, one array pixel a device pixel in PNG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.image import BboxImage
+from matplotlib.lines import Line2D
+from matplotlib.patches import Polygon, Rectangle
+from matplotlib.transforms import Affine2D, Bbox, TransformedBbox
+from numpy.typing import NDArray
+
+from model.colormaps import lut
+from model.export.fonts import families, printable
+from model.export.palette import PALETTES, Palette
+from model.export.raster import enlarge, repeat_whole
+from model.export.spec import POINTS, FigureSpec
+
+Align = Literal["left", "center", "right"]
+Anchor = Literal["top", "center", "baseline", "bottom"]
+_MEASURE_DPI = 288.0
+SEPARATOR = "  ·  "
+
+
+class Canvas:
+    """The page of one figure."""
+
+    def __init__(self, spec: FigureSpec, *, vector: bool) -> None:
+        self.spec, self.vector = spec, vector
+        wide, high = spec.pixels
+        self.figure = Figure(figsize=(wide / spec.dpi, high / spec.dpi), dpi=spec.dpi)
+        self.width, self.height = wide / spec.dpi * POINTS, high / spec.dpi * POINTS
+        self.palette: Palette = PALETTES[spec.theme]
+        if self.palette.ground is None:
+            self.figure.patch.set_alpha(0.0)
+        else:
+            self.figure.patch.set_facecolor(self.palette.ground)
+        # points from the top left → display
+        self._to_display = Affine2D().scale(1 / self.width, -1 / self.height).translate(0, 1) + self.figure.transFigure
+
+    @property
+    def unit(self) -> float:
+        """How much larger than usual type and gaps are: 1 up to a page of 9 inches, smaller on a stamp."""
+        side = min(self.width, self.height) / POINTS
+        return max(side / 9, 1.0) if side > 9 else min(1.0, max(0.6, side / 3.2))
+
+    @cached_property
+    def _renderer(self) -> RendererAgg:
+        renderer: RendererAgg = RendererAgg(8, 8, _MEASURE_DPI)  # type: ignore[no-untyped-call]  # matplotlib
+        return renderer
+
+    def measure(self, text: str, size: float, *, mono: bool = False, bold: bool = False) -> tuple[float, float]:
+        """(width, height) in points."""
+        if not text:
+            return 0.0, 0.0
+        wide, high, _ = self._renderer.get_text_width_height_descent(  # type: ignore[no-untyped-call]  # matplotlib
+            printable(text), _font(size, mono=mono, bold=bold), ismath=False
+        )
+        return wide * POINTS / _MEASURE_DPI, high * POINTS / _MEASURE_DPI
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float,
+        *,
+        colour: str | None = None,
+        align: Align = "left",
+        anchor: Anchor = "baseline",
+        turn: float = 0.0,
+        mono: bool = False,
+        bold: bool = False,
+    ) -> None:
+        """Sets `text` at a point; `turn` degrees counter-clockwise about it."""
+        self.figure.text(
+            x,
+            y,
+            printable(text),
+            transform=self._to_display,
+            fontproperties=_font(size, mono=mono, bold=bold),
+            color=colour or self.palette.text,
+            ha=align,
+            va="center_baseline" if anchor == "center" and turn == 0 else anchor,
+            rotation=turn,
+            rotation_mode="anchor",
+            parse_math=False,
+        )
+
+    def line(
+        self,
+        points: Sequence[tuple[float, float]],
+        *,
+        colour: str | None = None,
+        width: float = 0.6,
+        dashes: Sequence[float] | None = None,
+    ) -> None:
+        """A line through points."""
+        xs, ys = zip(*points, strict=True)
+        self.figure.add_artist(
+            Line2D(
+                xs,
+                ys,
+                transform=self._to_display,
+                color=colour or self.palette.line,
+                linewidth=width,
+                linestyle=(0, tuple(dashes)) if dashes else "solid",
+                solid_capstyle="butt",
+                dash_capstyle="butt",
+            )
+        )
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        fill: str | None = None,
+        edge: str | None = None,
+        line: float = 0.6,
+    ) -> None:
+        """A rectangle, filled or framed."""
+        self.figure.add_artist(
+            Rectangle(
+                (x, y),
+                width,
+                height,
+                transform=self._to_display,
+                facecolor=fill or "none",
+                edgecolor=edge or "none",
+                linewidth=line if edge else 0.0,
+            )
+        )
+
+    def area(self, points: Sequence[tuple[float, float]], *, fill: str, alpha: float = 1.0) -> None:
+        """A filled polygon."""
+        self.figure.add_artist(
+            Polygon(np.asarray(points), transform=self._to_display, facecolor=fill, edgecolor="none", alpha=alpha)
+        )
+
+    def snap(self, value: float) -> float:
+        """The nearest device pixel's edge."""
+        return round(value * self.spec.dpi / POINTS) * POINTS / self.spec.dpi
+
+    def device(self, length: float) -> int:
+        """Device pixels in a length, at least one."""
+        return max(1, round(length * self.spec.dpi / POINTS))
+
+    def image(self, x: float, y: float, width: float, height: float, rgba: NDArray[np.uint8]) -> None:
+        """(h, w, 4) colours in a rectangle with snapped corners; h and w no more than its device pixels."""
+        high, wide = self.device(height), self.device(width)
+        data = repeat_whole(rgba, high, wide) if self.vector else enlarge(rgba, high, wide)
+        low, high_edge = 1 - (y + height) / self.height, 1 - y / self.height  # an image's box grows upwards
+        corners = Bbox.from_extents(x / self.width, low, (x + width) / self.width, high_edge)
+        box = TransformedBbox(corners, self.figure.transFigure)
+        image = BboxImage(box, interpolation="none" if self.vector else "nearest", origin="upper", resample=False)
+        image.set_data(data)
+        self.figure.add_artist(image)
+
+    def pixels(self, x: float, y: float, width: float, height: float, pixels: NDArray[np.uint8], colormap: str) -> None:
+        """(h, w) pixels (0 masked) through a colour map, as `image`."""
+        self.image(x, y, width, height, lut(colormap, self.palette.masked)[pixels])
+
+    def wrap(self, phrases: Iterable[str], size: float, width: float, lines: int) -> list[str]:
+        """Phrases joined by dots into at most `lines` lines of `width` points, broken between phrases, else words."""
+        done: list[str] = []
+        current = ""
+        for phrase in phrases:
+            joined = f"{current}{SEPARATOR}{phrase}" if current else phrase
+            if self.measure(joined, size)[0] <= width:
+                current = joined
+                continue
+            if current:
+                done.append(current)
+            *full, current = self._break(phrase, size, width)
+            done += full
+        done = [*done, current] if current else done
+        if len(done) > lines:
+            done = [*done[: lines - 1], self.fit(done[lines - 1] + " …", size, width)] if lines else []
+        return done
+
+    def fit(self, text: str, size: float, width: float, *, mono: bool = False, bold: bool = False) -> str:
+        """`text`, its end replaced by an ellipsis where it is wider than `width`."""
+        if self.measure(text, size, mono=mono, bold=bold)[0] <= width:
+            return text
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.measure(text[:middle].rstrip() + "…", size, mono=mono, bold=bold)[0] <= width:
+                low = middle
+            else:
+                high = middle - 1
+        return text[:low].rstrip() + "…" if low else ""
+
+    def _break(self, phrase: str, size: float, width: float) -> list[str]:
+        lines = [""]
+        for word in phrase.split(" "):
+            joined = f"{lines[-1]} {word}" if lines[-1] else word
+            if self.measure(joined, size)[0] <= width:
+                lines[-1] = joined
+            elif lines[-1]:
+                lines.append(self.fit(word, size, width))
+            else:
+                lines[-1] = self.fit(word, size, width)
+        return lines
+
+
+def _font(size: float, *, mono: bool, bold: bool) -> FontProperties:
+    return FontProperties(family=list(families(mono=mono)), size=size, weight="bold" if bold else "normal")

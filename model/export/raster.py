@@ -1,0 +1,46 @@
+"""From a matrix to pixels: pooling that loses no bright cell, enlarging that blurs none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float32 = NDArray[np.float32]
+Array = NDArray[Any]
+
+
+def pool(values: Float32, height: int, width: int, *, signed: bool = False) -> Float32:
+    """(h, w) → at most (height, width): each cell the maximum of those under it, or, `signed`, the one of largest
+    magnitude. NaN (masked) only where every cell under it is. Never an average."""
+    high = _reduce(_reduce(values, np.fmax, 0, height), np.fmax, 1, width)
+    if not signed:
+        return high
+    low = _reduce(_reduce(values, np.fmin, 0, height), np.fmin, 1, width)
+    return np.where(np.abs(low) > np.abs(high), low, high)
+
+
+def _reduce(values: Float32, ufunc: np.ufunc, axis: int, size: int) -> Float32:
+    count = values.shape[axis]
+    if count <= size:
+        return values
+    starts = np.arange(size, dtype=np.int64) * count // size
+    reduced: Float32 = ufunc.reduceat(values, starts, axis=axis)
+    return reduced
+
+
+def enlarge(pixels: Array, height: int, width: int) -> Array:
+    """(h, w, …) → (height, width, …) by repeating cells; h ≤ height, w ≤ width, so that each cell is kept."""
+    rows = np.arange(height, dtype=np.int64) * pixels.shape[0] // height
+    cols = np.arange(width, dtype=np.int64) * pixels.shape[1] // width
+    enlarged: Array = pixels[rows[:, None], cols[None, :]]
+    return enlarged
+
+
+def repeat_whole(pixels: Array, height: int, width: int) -> Array:
+    """(h, w, …) → each cell repeated a whole number of times, to at least about (height, width) where that is more:
+    for formats whose viewers smooth small images."""
+    tall = max(1, -(-height // pixels.shape[0]))
+    wide = max(1, -(-width // pixels.shape[1]))
+    return pixels.repeat(tall, axis=0).repeat(wide, axis=1)

@@ -1,0 +1,61 @@
+"""From a drawing to the bytes of a PNG, SVG or PDF file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+from model.export.canvas import Canvas
+from model.export.provenance import Provenance
+from model.export.spec import FigureSpec
+
+PictureFormat = Literal["png", "svg", "pdf"]
+PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "svg", "pdf")
+Draw = Callable[[Canvas], None]
+
+_CANVASES = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
+_SETTINGS: Any = {
+    "pdf.fonttype": 42,  # TrueType outlines: text that can be searched, copied and edited
+    "svg.fonttype": "none",  # text as text
+    "svg.hashsalt": "decoderscope",  # the same figure is the same file
+    # what a user's own matplotlibrc may have changed
+    "text.usetex": False,
+    "path.effects": [],
+    "path.sketch": None,
+    "savefig.bbox": None,
+    "savefig.transparent": False,
+}
+
+
+def render(draw: Draw, spec: FigureSpec, file_format: PictureFormat, *, about: Provenance, title: str) -> bytes:
+    """The file. `draw` puts a figure on the canvas it is given; `about` goes into the file's own metadata."""
+    with mpl.rc_context(_SETTINGS):
+        canvas = Canvas(spec, vector=file_format != "png")
+        draw(canvas)
+        backend = _CANVASES[file_format](canvas.figure)
+        out = io.BytesIO()
+        backend.print_figure(
+            out,
+            format=file_format,
+            dpi=spec.dpi,
+            facecolor=canvas.figure.get_facecolor(),
+            edgecolor="none",
+            metadata=_metadata(file_format, title, about),
+        )
+    return out.getvalue()
+
+
+def _metadata(file_format: PictureFormat, title: str, about: Provenance) -> Mapping[str, Any]:
+    """Without a date, so that the same figure is the same file."""
+    creator = f"Decoderscope {about.version}".rstrip()
+    if file_format == "png":
+        return {"Title": title, "Software": creator, "Description": about.as_json()}
+    if file_format == "pdf":
+        return {"Title": title, "Creator": creator, "Subject": about.as_json(), "CreationDate": None}
+    return {"Title": title, "Creator": creator, "Description": about.as_json(), "Date": None}

@@ -1,0 +1,56 @@
+"""How a figure is to be made: size, resolution, theme. Refused before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from model.errors import BadValueError, DecoderscopeError
+from model.protocol.export_requests import FigureTheme
+
+MAX_SIDE = 16_384
+MAX_PIXELS = 100_000_000
+MIN_INCHES, MAX_INCHES = 0.5, 200.0
+MIN_DPI, MAX_DPI = 20, 2_400
+POINTS = 72.0
+"""Points an inch."""
+
+
+class FigureTooLargeError(DecoderscopeError):
+    """More pixels than a figure may have."""
+
+    code = "figure_too_large"
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        super().__init__(
+            f"A picture of {width:,} × {height:,} pixels is over the limit of {MAX_SIDE:,} a side and "
+            f"{MAX_PIXELS // 1_000_000} million in all: ask for a smaller size or a lower resolution, or choose SVG or "
+            "PDF with a low one, which print sharp at any size."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureSpec:
+    """`width` × `height` inches at `dpi`. Raises BadValueError or FigureTooLargeError."""
+
+    width: float = 7.0
+    height: float = 6.0
+    dpi: int = 200
+    theme: FigureTheme = "light"
+    colormap: str = "viridis"
+
+    def __post_init__(self) -> None:
+        for name, inches in (("width", self.width), ("height", self.height)):
+            if not (math.isfinite(inches) and MIN_INCHES <= inches <= MAX_INCHES):
+                raise BadValueError(name, inches, f"{MIN_INCHES:g} to {MAX_INCHES:g} inches")
+        if not MIN_DPI <= self.dpi <= MAX_DPI:
+            raise BadValueError("dpi", self.dpi, f"{MIN_DPI} to {MAX_DPI}")
+        wide, high = self.pixels
+        if max(wide, high) > MAX_SIDE or wide * high > MAX_PIXELS:
+            raise FigureTooLargeError(wide, high)
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """(wide, high)."""
+        return max(1, round(self.width * self.dpi)), max(1, round(self.height * self.dpi))
