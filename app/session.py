@@ -6,15 +6,17 @@ engine: after a crash `restart_engine` opens the same model and makes the same r
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.i18n import tr
 from app.notify import WayOut
+from app.prompt_state import EXAMPLE_PROMPT, PromptState
+from app.run_book import Kept, PathToken, RunBook
+from app.sampler_state import SamplerState
 from model.protocol.engine_requests import (
     GetMemory,
     GetModel,
@@ -26,7 +28,6 @@ from model.protocol.engine_requests import (
 from model.protocol.run_requests import (
     Branch,
     DistributionReply,
-    GetDistribution,
     GetPromptStats,
     Prefill,
     PrefillReply,
@@ -35,8 +36,6 @@ from model.protocol.run_requests import (
     Seek,
     Step,
     StepPart,
-    Tokenize,
-    TokenizeReply,
 )
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, SamplerSettings, Token
 
@@ -48,13 +47,9 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Progress
 
-EXAMPLE_PROMPT = "The animal didn't cross the street because it was too tired"
 EXAMPLE_STEPS = 7
 EXAMPLE_VIEW = (13, 8)  # layer, head where "it" reads "animal" on the default model
 EXAMPLE_CELL = (8, 1)
-TOKENIZE_DELAY_MS = 120
-LONG_TOKENIZE_DELAY_MS = 350
-LONG_TEXT = 20_000
 MAX_STEPS_WAITING = 64
 ABSENT_CODES = frozenset({"absent", "model_absent", "no_default_model", "not_fetched"})
 
@@ -96,18 +91,6 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathToken:
-    """One position of the current path. `node` is its node id (a prompt token's is its position)."""
-
-    position: int
-    id: int
-    piece: str
-    kind: Literal["prompt", "decode"]
-    node: int
-    part: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
 class PromptStats:
     """What the model expected of the prompt. Arrays over its tokens: see GetPromptStats."""
 
@@ -115,16 +98,6 @@ class PromptStats:
     logprob: Any
     entropy: Any
     rank: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kept:
-    """A run as it is remembered without an engine."""
-
-    ids: tuple[int, ...]
-    text: str
-    nodes: tuple[Node, ...]
-    current: int
 
 
 class Session(QObject):
@@ -151,36 +124,26 @@ class Session(QObject):
         self.source = ""
         self.progress: Progress | None = None
         self.progress_title = ""
-        self.prompt_text = EXAMPLE_PROMPT
-        self.live_text = ""
-        self.live_tokens: tuple[Token, ...] = ()
-        self.live_notice = ""
-        self.add_special = True
-        self.chat = False
-        self.run: RunState | None = None
-        self.run_text = ""
-        self.prompt_tokens: tuple[Token, ...] = ()
-        self.nodes: dict[int, Node] = {}
-        self.dropped: frozenset[int] = frozenset()
+        self.prompt = PromptState(engine, self)
+        self.sampling = SamplerState(engine, self)
+        self.book = RunBook()
         self.prompt_stats: PromptStats | None = None
         self.memory: MemoryInfo | None = None
-        self.sampler = SamplerSettings()
-        self.sampler_version = 0
-        self.search = ""
-        self.distribution: DistributionReply | None = None
-        self.cdf: Any = None
         self.self_check: SelfCheckReply | None = None
-        self._path: tuple[PathToken, ...] = ()
-        self._forward: dict[int, tuple[int, int]] = {}
         self._steps_wanted = 0
         self._pending: Pending | None = None
         self._lost: Kept | None = None
-        self._tokenize = QTimer(self)
-        self._tokenize.setSingleShot(True)
-        self._tokenize.timeout.connect(self._ask_tokens)
+        self.prompt.changed.connect(lambda: self.changed.emit(Topic.PROMPT))
+        self.sampling.settingsChanged.connect(lambda: self.changed.emit(Topic.SAMPLER))
+        self.sampling.distributionChanged.connect(lambda: self.changed.emit(Topic.DISTRIBUTION))
         engine.stateChanged.connect(self._on_engine_state)
 
     # what is asked most
+
+    @property
+    def run(self) -> RunState | None:
+        """Where the current run stands, None before the first prefill."""
+        return self.book.state
 
     @property
     def run_id(self) -> int | None:
@@ -188,18 +151,52 @@ class Session(QObject):
         return self.run.run_id if self.run else None
 
     @property
+    def run_text(self) -> str:
+        """The text of the current path."""
+        return self.book.text
+
+    @property
+    def prompt_tokens(self) -> tuple[Token, ...]:
+        """The prompt's tokens as they were prefilled."""
+        return self.book.prompt_tokens
+
+    @property
+    def nodes(self) -> dict[int, Node]:
+        """Every decode node of the run's tree by id."""
+        return self.book.nodes
+
+    @property
     def length(self) -> int:
         """Positions of the current path."""
-        return self.run.length if self.run else 0
+        return self.book.length
 
     @property
     def n_prompt(self) -> int:
-        return self.run.n_prompt if self.run else 0
+        return self.book.n_prompt
 
     @property
     def current_node(self) -> int:
         """The current node's id, -1 without a run."""
-        return self.run.current if self.run else -1
+        return self.book.current
+
+    @property
+    def prompt_text(self) -> str:
+        """The text being typed."""
+        return self.prompt.text
+
+    @property
+    def live_tokens(self) -> tuple[Token, ...]:
+        """Its tokens, a little later."""
+        return self.prompt.tokens
+
+    @property
+    def sampler(self) -> SamplerSettings:
+        return self.sampling.settings
+
+    @property
+    def distribution(self) -> DistributionReply | None:
+        """The next token's distribution at the current node."""
+        return self.sampling.distribution
 
     @property
     def busy(self) -> bool:
@@ -214,8 +211,7 @@ class Session(QObject):
     @property
     def decode_ms(self) -> float:
         """Median wall time of the decode steps on the path, ms; 0 without any."""
-        times = [self.nodes[node].ms for node in self.run.path if node in self.nodes] if self.run else []
-        return statistics.median(times) if times else 0.0
+        return self.book.decode_ms
 
     @property
     def prefill_ms(self) -> float:
@@ -223,15 +219,15 @@ class Session(QObject):
 
     def path_tokens(self) -> tuple[PathToken, ...]:
         """Every position of the current path, prompt first."""
-        return self._path
+        return self.book.path
 
     def path_nodes(self) -> tuple[Node, ...]:
         """The decode nodes of the current path, in order."""
-        return tuple(self.nodes[node] for node in self.run.path) if self.run else ()
+        return self.book.path_nodes()
 
     def children(self, node: int) -> tuple[Node, ...]:
         """The nodes made after `node`, oldest first."""
-        return tuple(child for child in self.nodes.values() if child.parent == node)
+        return self.book.children(node)
 
     # engine and model
 
@@ -280,17 +276,7 @@ class Session(QObject):
 
     def set_prompt(self, text: str) -> None:
         """The text being typed; its tokens follow."""
-        if text != self.prompt_text:
-            self.prompt_text = text
-            self._retokenize()
-            self.changed.emit(Topic.PROMPT)
-
-    def set_tokenizing(self, *, add_special: bool | None = None, chat: bool | None = None) -> None:
-        """Whether special tokens are added and whether the text is put into the model's chat template."""
-        self.add_special = self.add_special if add_special is None else add_special
-        self.chat = self.chat if chat is None else chat
-        self._retokenize()
-        self.changed.emit(Topic.PROMPT)
+        self.prompt.set_text(text)
 
     def prefill(self, *, truncate: bool = False, then_steps: int = 0, greedy: bool = False) -> None:
         """Starts a new run on the prompt, then takes `then_steps` steps."""
@@ -299,7 +285,8 @@ class Session(QObject):
         if not self.prompt_text:
             self.notify.say(tr("The prompt is empty: type something first."))
             return
-        message = Prefill(text=self.prompt_text, add_special=self.add_special, chat=self.chat, truncate=truncate)
+        prompt = self.prompt
+        message = Prefill(text=prompt.text, add_special=prompt.add_special, chat=prompt.chat, truncate=truncate)
         settings = SamplerSettings(temperature=0.0) if greedy else self.sampler
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
@@ -336,14 +323,14 @@ class Session(QObject):
     def back(self) -> None:
         """To the token before; never runs the model."""
         if self.run and self.run.path:
-            self.seek(self.nodes[self.current_node].parent)
+            self.seek(self.book.parent(self.current_node))
 
     def forward(self) -> bool:
         """To the token that was left by going back, if the sampler is as it was; says whether it went."""
-        remembered = self._forward.get(self.current_node)
-        if remembered is None or remembered[1] != self.sampler_version or self.busy:
+        child = self.book.forward_from(self.current_node, self.sampling.version)
+        if child is None or self.busy:
             return False
-        self.seek(remembered[0])
+        self.seek(child)
         return True
 
     def first(self) -> None:
@@ -352,18 +339,14 @@ class Session(QObject):
             self.seek(self.n_prompt - 1)
 
     def last(self) -> None:
-        """As far forward as this branch goes."""
-        node = self.current_node
-        while node in self._forward:
-            node = self._forward[node][0]
-        if node != self.current_node:
-            self.seek(node)
+        """As far forward as this branch has been."""
+        self.seek(self.book.last_from(self.current_node))
 
     def seek(self, node: int) -> None:
         """To any node of the tree, or to the last prompt token; never runs the model unless it was dropped."""
         if self.run is None or not self.can_run or self.busy or node == self.current_node:
             return
-        self._remember(node)
+        self.book.leave_for(node, self.sampling.version)
         self._ask_state(Seek(node=node))
 
     def branch(self, node: int, token_id: int) -> None:
@@ -383,20 +366,7 @@ class Session(QObject):
 
     def set_sampler(self, **changes: Any) -> None:
         """Changes sampler settings; the distribution follows without a forward pass. Raises BadValueError."""
-        self._set_settings(replace(self.sampler, **changes))
-
-    def _set_settings(self, settings: SamplerSettings) -> None:
-        if settings != self.sampler:
-            self.sampler = settings
-            self.sampler_version += 1
-            self.changed.emit(Topic.SAMPLER)
-            self._ask_distribution()
-
-    def set_search(self, text: str) -> None:
-        """Tokens of the vocabulary to find beside the candidates."""
-        if text != self.search:
-            self.search = text
-            self._ask_distribution()
+        self.sampling.set(**changes)
 
     # answers
 
@@ -417,14 +387,9 @@ class Session(QObject):
 
     def _keep(self) -> None:
         """The engine is gone: what it held is remembered, what was under way is over."""
-        if self.run is not None:
-            self._lost = Kept(
-                ids=tuple(token.id for token in self.prompt_tokens),
-                text=self.run_text,
-                nodes=tuple(self.nodes[node] for node in sorted(self.nodes)),
-                current=self.current_node,
-            )
+        self._lost = self.book.kept() or self._lost
         self._steps_wanted = 0
+        self.prompt.set_ready(False)
         self._end()
 
     def _restore(self) -> None:
@@ -440,7 +405,7 @@ class Session(QObject):
         self.selection.set_model(info)
         self.self_check = None
         self.changed.emit(Topic.MODEL)
-        self._retokenize()
+        self.prompt.set_ready(True)
         for warning in info.warnings:
             self.notify.tell(warning)
         if kept and same:
@@ -460,7 +425,7 @@ class Session(QObject):
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self._end()
-            self._new_run(reply, restored=True)
+            self._new_run(reply)
             self.notify.say(tr("The run is back as it was."))
 
         self._set_phase(Phase.PREFILL)
@@ -488,47 +453,30 @@ class Session(QObject):
             self.notify.say(tr("Prefill stopped."))
 
     def _clear_run(self) -> None:
-        self.run, self.run_text, self.prompt_tokens = None, "", ()
-        self.nodes, self._forward, self._path = {}, {}, ()
-        self.prompt_stats = self.distribution = self.cdf = None
+        self.book.clear()
+        self.prompt_stats = None
+        self.sampling.clear()
         self.selection.set_length(0)
         self.changed.emit(Topic.RUN)
-        self.changed.emit(Topic.DISTRIBUTION)
 
-    def _new_run(self, reply: PrefillReply, *, restored: bool = False) -> None:
+    def _new_run(self, reply: PrefillReply) -> None:
         first = self.run is None
-        self.prompt_tokens, self.run_text = reply.tokens, reply.text
-        if not restored:
-            self.nodes, self._forward = {}, {}
+        self.book.begin(reply)
         self.prompt_stats = None
-        self._take_state(reply.state)
+        self._after_state()
         self.changed.emit(Topic.RUN)
         if first and self.prompt_text == EXAMPLE_PROMPT and self.length > max(EXAMPLE_CELL):
             self.selection.set_cell(*EXAMPLE_CELL)
         self._ask_stats()
 
-    def _take_state(self, state: RunState) -> None:
-        self.run = state
-        self.run_text = state.text or self.run_text
-        self.nodes.update({node.id: node for node in state.nodes})
-        self.dropped = frozenset(state.dropped)
-        self._path = self._make_path()
-        self.memory = state.memory
-        self.selection.set_length(state.length)
+    def _after_state(self) -> None:
+        if self.run is None:
+            return
+        self.memory = self.run.memory
+        self.selection.set_length(self.run.length)
         self.changed.emit(Topic.NODE)
         self.changed.emit(Topic.MEMORY)
-        self._ask_distribution()
-
-    def _make_path(self) -> tuple[PathToken, ...]:
-        prompt = tuple(
-            PathToken(position=i, id=t.id, piece=t.piece, kind="prompt", node=i, part=t.part)
-            for i, t in enumerate(self.prompt_tokens)
-        )
-        decode = tuple(
-            PathToken(position=n.position, id=n.token_id, piece=n.piece, kind="decode", node=n.id)
-            for n in self.path_nodes()
-        )
-        return prompt + decode
+        self.sampling.look_at(self.run.run_id, self.run.current)
 
     def _step(self, n: int, settings: SamplerSettings) -> None:
         self._set_phase(Phase.DECODE)
@@ -537,7 +485,8 @@ class Session(QObject):
     def _ask_state(self, message: Step | Seek | Branch) -> None:
         def done(state: RunState, _arrays: Arrays) -> None:
             self._end()
-            self._take_state(state)
+            self.book.take(state)
+            self._after_state()
             self._say_stop(state)
             wanted, self._steps_wanted = self._steps_wanted, 0
             if wanted and not state.stop:
@@ -550,20 +499,8 @@ class Session(QObject):
 
     def _on_step_part(self, part: StepPart, _arrays: Arrays) -> None:
         """A token has come while more are being decoded: it is shown at once."""
-        if self.run is None:
-            return
-        node = part.node
-        self._forward.pop(node.parent, None)
-        self._take_state(
-            replace(
-                self.run,
-                path=(*self.run.path, node.id),
-                current=node.id,
-                length=part.length,
-                nodes=(node,),
-                text=part.text,
-            )
-        )
+        self.book.take_part(part)
+        self._after_state()
 
     def _on_step_error(self, error: ErrorInfo) -> None:
         self._steps_wanted = 0
@@ -579,38 +516,6 @@ class Session(QObject):
         }.get(state.stop)
         if sentence:
             self.notify.say(sentence)
-
-    def _remember(self, target: int) -> None:
-        """Notes, for every node from the current one up to where `target`'s path joins, how to go forward again."""
-        node = self.current_node
-        while node in self.nodes and node != target:
-            parent = self.nodes[node].parent
-            self._forward[parent] = (node, self.sampler_version)
-            node = parent
-        node = target
-        while node in self.nodes:
-            parent = self.nodes[node].parent
-            if parent not in self.nodes and parent != self.n_prompt - 1:
-                break
-            self._forward[parent] = (node, self.sampler_version)
-            node = parent
-
-    def _ask_distribution(self) -> None:
-        if self.run is None or self.engine_status is not EngineStatus.READY:
-            return
-        run_id = self.run_id
-
-        def done(reply: DistributionReply, arrays: Arrays) -> None:
-            if self.run_id == run_id:
-                self.distribution, self.cdf = reply, arrays.get("cdf")
-                self.changed.emit(Topic.DISTRIBUTION)
-
-        self.engine.request(
-            GetDistribution(node=self.current_node, settings=self.sampler, search=self.search),
-            on_reply=done,
-            on_error=_quiet,
-            slot="session.distribution",
-        )
 
     def _ask_stats(self) -> None:
         run_id = self.run_id
@@ -645,25 +550,6 @@ class Session(QObject):
             self.changed.emit(Topic.MEMORY)
 
         self.engine.request(GetMemory(), on_reply=done, on_error=_quiet, slot="session.memory")
-
-    def _retokenize(self) -> None:
-        long = len(self.prompt_text) > LONG_TEXT
-        self._tokenize.start(LONG_TOKENIZE_DELAY_MS if long else TOKENIZE_DELAY_MS)
-
-    def _ask_tokens(self) -> None:
-        if self.model is None or self.engine_status is not EngineStatus.READY:
-            return
-
-        def done(reply: TokenizeReply, _arrays: Arrays) -> None:
-            self.live_text, self.live_tokens, self.live_notice = reply.text, reply.tokens, reply.notice
-            self.changed.emit(Topic.PROMPT)
-
-        self.engine.request(
-            Tokenize(text=self.prompt_text, add_special=self.add_special, chat=self.chat),
-            on_reply=done,
-            on_error=_quiet,
-            slot="session.tokens",
-        )
 
     # what is under way
 

@@ -1,0 +1,87 @@
+"""The text being typed and its tokens, which follow a little later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from model.protocol.run_requests import Tokenize, TokenizeReply
+from model.protocol.values import Token
+
+if TYPE_CHECKING:
+    from app.engine import EngineClient
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
+
+EXAMPLE_PROMPT = "The animal didn't cross the street because it was too tired"
+DELAY_MS = 120
+LONG_DELAY_MS = 350
+LONG_TEXT = 20_000
+
+
+class PromptState(QObject):
+    """`text` as typed; `shown` is what `tokens` cover: the same, or the rendered chat template. `changed` after any."""
+
+    changed = Signal()
+
+    def __init__(self, engine: EngineClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self._ready = False
+        self.text = EXAMPLE_PROMPT
+        self.shown = ""
+        self.tokens: tuple[Token, ...] = ()
+        self.notice = ""
+        self.add_special = True
+        self.chat = False
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._ask)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the tokens are still those of an earlier text."""
+        return self._timer.isActive() or (not self.chat and self.shown != self.text)
+
+    def set_text(self, text: str) -> None:
+        if text != self.text:
+            self.text = text
+            self._retokenize()
+            self.changed.emit()
+
+    def set_options(self, *, add_special: bool | None = None, chat: bool | None = None) -> None:
+        """Whether special tokens are added and whether the text is put into the model's chat template."""
+        self.add_special = self.add_special if add_special is None else add_special
+        self.chat = self.chat if chat is None else chat
+        self._retokenize()
+        self.changed.emit()
+
+    def set_ready(self, ready: bool) -> None:
+        """Whether there is a tokenizer to ask; a new one tokenises again."""
+        self._ready = ready
+        if ready:
+            self._retokenize()
+
+    def _retokenize(self) -> None:
+        self._timer.start(LONG_DELAY_MS if len(self.text) > LONG_TEXT else DELAY_MS)
+
+    def _ask(self) -> None:
+        if not self._ready:
+            return
+
+        def done(reply: TokenizeReply, _arrays: Arrays) -> None:
+            self.shown, self.tokens, self.notice = reply.text, reply.tokens, reply.notice
+            self.changed.emit()
+
+        def failed(error: ErrorInfo) -> None:
+            if error.code not in {"superseded", "cancelled"}:
+                self.tokens, self.shown, self.notice = (), self.text, error.message
+                self.changed.emit()
+
+        self._engine.request(
+            Tokenize(text=self.text, add_special=self.add_special, chat=self.chat),
+            on_reply=done,
+            on_error=failed,
+            slot="session.tokens",
+        )

@@ -1,0 +1,84 @@
+"""The sampler's settings and the next token's distribution under them, which follows without a forward pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from model.protocol.run_requests import DistributionReply, GetDistribution
+from model.protocol.values import SamplerSettings
+
+if TYPE_CHECKING:
+    from app.engine import EngineClient
+    from model.protocol.framing import Array, Arrays
+    from model.protocol.wire import ErrorInfo
+
+TOP = 40
+
+
+class SamplerState(QObject):
+    """`settings` in force; `version` counts their changes; `distribution` and `cdf` belong to node
+    `distribution.node`. `settingsChanged`, `distributionChanged`."""
+
+    settingsChanged = Signal()
+    distributionChanged = Signal()
+
+    def __init__(self, engine: EngineClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self._run: tuple[int, int] | None = None
+        self.settings = SamplerSettings()
+        self.version = 0
+        self.search = ""
+        self.distribution: DistributionReply | None = None
+        self.cdf: Array | None = None
+
+    def set(self, **changes: Any) -> None:
+        """Changes settings. Raises BadValueError naming the field."""
+        settings = replace(self.settings, **changes)
+        if settings != self.settings:
+            self.settings = settings
+            self.version += 1
+            self.settingsChanged.emit()
+            self._ask()
+
+    def set_search(self, text: str) -> None:
+        """A piece of text or an id to find in the vocabulary beside the candidates."""
+        if text != self.search:
+            self.search = text
+            self._ask()
+
+    def look_at(self, run_id: int, node: int) -> None:
+        """The distribution after `node` is wanted from now on."""
+        self._run = (run_id, node)
+        self._ask()
+
+    def clear(self) -> None:
+        """There is no run."""
+        self._run = None
+        self.distribution = self.cdf = None
+        self.distributionChanged.emit()
+
+    def _ask(self) -> None:
+        if self._run is None:
+            return
+        asked = self._run
+
+        def done(reply: DistributionReply, arrays: Arrays) -> None:
+            if self._run == asked:
+                self.distribution, self.cdf = reply, arrays.get("cdf")
+                self.distributionChanged.emit()
+
+        self._engine.request(
+            GetDistribution(node=asked[1], settings=self.settings, top=TOP, search=self.search),
+            on_reply=done,
+            on_error=_quiet,
+            slot="session.distribution",
+        )
+
+
+def _quiet(error: ErrorInfo) -> None:
+    """A distribution that could not be served leaves what was drawn; the next change asks again."""
+    del error
