@@ -142,7 +142,7 @@ class BadRequestError(DecoderscopeError):
 
 
 def read_request(frame: Frame) -> Asked:
-    """The request in a frame. Raises ProtocolError without a usable id, with one BadRequestError or UnknownNameError."""
+    """The request in a frame. Raises ProtocolError without a usable id, else BadRequestError or UnknownNameError."""
     header = frame.header
     request_id = header.get("id")
     if not isinstance(request_id, int) or isinstance(request_id, bool):
