@@ -49,11 +49,18 @@ class KVCache:
         for layer in range(self.config.n_layers):
             self._ensure_layer(layer, tokens)
 
+    def reserve(self, tokens: int) -> None:
+        """Make room for `tokens` tokens in all and not one more, where a budget leaves no room for doubling."""
+        for layer in range(self.config.n_layers):
+            if tokens > self._k[layer].shape[1]:
+                self._grow_layer(layer, tokens)
+
     def _ensure_layer(self, layer: int, tokens: int) -> None:
         held = self._k[layer].shape[1]
-        if tokens <= held:
-            return
-        capacity = max(tokens, 2 * held, FIRST_CAPACITY)
+        if tokens > held:
+            self._grow_layer(layer, max(tokens, 2 * held, FIRST_CAPACITY))
+
+    def _grow_layer(self, layer: int, capacity: int) -> None:
         for store in (self._k, self._v):
             grown = self._empty(capacity)
             grown[:, : self.length] = store[layer][:, : self.length]
