@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from model.export.canvas import Canvas
+from model.export.canvas import DRAWING_SETTINGS, Canvas
 from model.export.provenance import Provenance
 from model.export.spec import FigureSpec
 
@@ -20,22 +20,11 @@ PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "svg", "pdf")
 Draw = Callable[[Canvas], None]
 
 _CANVASES = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
-_SETTINGS: Any = {
-    "pdf.fonttype": 42,  # TrueType outlines: text that can be searched, copied and edited
-    "svg.fonttype": "none",  # text as text
-    "svg.hashsalt": "decoderscope",  # the same figure is the same file
-    # what a user's own matplotlibrc may have changed
-    "text.usetex": False,
-    "path.effects": [],
-    "path.sketch": None,
-    "savefig.bbox": None,
-    "savefig.transparent": False,
-}
 
 
 def render(draw: Draw, spec: FigureSpec, file_format: PictureFormat, *, about: Provenance, title: str) -> bytes:
     """The file. `draw` puts a figure on the canvas it is given; `about` goes into the file's own metadata."""
-    with mpl.rc_context(_SETTINGS):
+    with mpl.rc_context(DRAWING_SETTINGS):
         canvas = Canvas(spec, vector=file_format != "png")
         draw(canvas)
         backend = _CANVASES[file_format](canvas.figure)

@@ -1,0 +1,178 @@
+"""Exact numbers: CSV, JSON and NPZ of a matrix, written row block by row block.
+
+Every float is written with the shortest digits that read back to the same float32, so the three formats and the
+value under the mouse are equal bit for bit. Masked cells are an empty field, null and NaN.
+
+CSV is plain (RFC 4180, UTF-8, no comment lines, which readers disagree about); its metadata goes into a file beside
+it, `NAME.csv-metadata.json`, where the W3C's "Model for Tabular Data" says that readers look for it. A label begins
+with its position, so that none begins a spreadsheet formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import BadValueError
+from model.export.labels import escape
+from model.export.provenance import Provenance
+from model.export.raster import Float32
+
+Blocks = Callable[[], Iterator[Float32]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatrixTable:
+    """A matrix to be written. `blocks()` yields it from the top as float32 (t, S), NaN masked; `rows`, `cols`: the
+    half-open ranges of positions; ids and pieces one a position."""
+
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    row_ids: tuple[int, ...]
+    col_ids: tuple[int, ...]
+    row_pieces: tuple[str, ...]
+    col_pieces: tuple[str, ...]
+    about: Provenance
+    blocks: Blocks
+    row_title: str = "query"
+    col_title: str = "key"
+
+    def __post_init__(self) -> None:
+        for name, (start, stop), ids, pieces in (
+            ("rows", self.rows, self.row_ids, self.row_pieces),
+            ("cols", self.cols, self.col_ids, self.col_pieces),
+        ):
+            if not stop - start == len(ids) == len(pieces):
+                raise BadValueError(name, (start, stop, len(ids), len(pieces)), "an id and a piece for each position")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows[1] - self.rows[0], self.cols[1] - self.cols[0]
+
+    def checked_blocks(self) -> Iterator[Float32]:
+        """The blocks; raises ValueError if they are not the matrix promised."""
+        done = 0
+        for block in self.blocks():
+            if block.dtype != np.float32 or block.ndim != 2 or block.shape[1] != self.shape[1]:
+                raise ValueError(f"a block is {block.dtype} {block.shape}, expected float32 (rows, {self.shape[1]})")
+            done += block.shape[0]
+            yield block
+        if done != self.shape[0]:
+            raise ValueError(f"the blocks hold {done} rows, expected {self.shape[0]}")
+
+
+def shortest(row: Float32, masked: str) -> list[str]:
+    """Each float32 as the shortest decimal that reads back to it ("0.1", "1e-10", "inf"), NaN as `masked`."""
+    words = [masked] * row.size
+    visible = np.flatnonzero(~np.isnan(row))
+    for index, word in zip(visible.tolist(), row[visible].astype(np.str_).tolist(), strict=True):
+        words[index] = word
+    return words
+
+
+def write_csv(table: MatrixTable, out: IO[bytes]) -> None:
+    """Header: query, query_id, query_token, then a column a key: "1 ·animal". A row a query."""
+    text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
+    try:
+        writer = csv.writer(text, lineterminator="\r\n")
+        name = table.row_title
+        writer.writerow([name, f"{name}_id", f"{name}_token", *_labels(table.cols[0], table.col_pieces)])
+        labels = _labels(table.rows[0], table.row_pieces)
+        at = 0
+        for block in table.checked_blocks():
+            for row in block:
+                writer.writerow([table.rows[0] + at, table.row_ids[at], labels[at], *shortest(row, "")])
+                at += 1
+    finally:
+        text.detach()  # the stream is the caller's to close
+
+
+def csv_metadata(table: MatrixTable, csv_name: str) -> bytes:
+    """The JSON document beside the CSV file."""
+    document = {
+        "@context": "http://www.w3.org/ns/csvw",
+        "url": csv_name,
+        "dialect": {"encoding": "utf-8", "header": True, "lineTerminators": ["\r\n"]},
+        "notes": [{**table.about.as_dict(), **_axes(table)}],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1).encode()
+
+
+def write_json(table: MatrixTable, out: IO[bytes]) -> None:
+    """One object: metadata, axes, and `values`, a list of rows with null where masked."""
+    head = json.dumps({"metadata": table.about.as_dict(), **_axes(table)}, ensure_ascii=False)
+    out.write(head[:-1].encode())
+    out.write(b',\n"values": [\n')
+    first = True
+    for block in table.checked_blocks():
+        for row in block:
+            words = ", ".join(shortest(row, "null")).replace("inf", "1e999")  # which every parser reads as infinity
+            out.write(f"{'' if first else ',' + chr(10)}[{words}]".encode())
+            first = False
+    out.write(b"\n]}\n")
+
+
+def write_npz(table: MatrixTable, out: IO[bytes]) -> None:
+    """Arrays: `values` float32 (T, S), NaN masked; `query_positions`, `query_ids` int64 (T,), `query_pieces` str (T,);
+    the same for `key_…` (S,); `metadata`, a 0-d string of JSON. numpy.load needs no pickle for any of them."""
+    row, col = table.row_title, table.col_title
+    with NpzWriter(out) as npz:
+        npz.add_blocks("values", table.shape, table.checked_blocks())
+        npz.add(f"{row}_positions", np.arange(*table.rows, dtype=np.int64))
+        npz.add(f"{row}_ids", np.asarray(table.row_ids, dtype=np.int64))
+        npz.add(f"{row}_pieces", np.asarray(table.row_pieces, dtype=np.str_))
+        npz.add(f"{col}_positions", np.arange(*table.cols, dtype=np.int64))
+        npz.add(f"{col}_ids", np.asarray(table.col_ids, dtype=np.int64))
+        npz.add(f"{col}_pieces", np.asarray(table.col_pieces, dtype=np.str_))
+        npz.add("metadata", np.asarray(table.about.as_json()))
+
+
+class NpzWriter:
+    """Writes an .npz array by array, large ones in blocks, to a stream that need not seek. Without dates, so that the
+    same arrays are the same file."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def add(self, name: str, array: NDArray[np.generic]) -> None:
+        """A whole array; object arrays are refused."""
+        with self._open(name) as entry:
+            np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+
+    def add_blocks(self, name: str, shape: tuple[int, ...], blocks: Iterator[Float32]) -> None:
+        """A float32 array of `shape` given as blocks along its first axis."""
+        with self._open(name) as entry:
+            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(entry, header)
+            for block in blocks:
+                entry.write(np.ascontiguousarray(block, dtype="<f4").data.cast("B"))
+
+    def _open(self, name: str) -> IO[bytes]:
+        info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+        info.compress_type = zipfile.ZIP_DEFLATED
+        return self._zip.open(info, "w", force_zip64=True)
+
+
+def _labels(first: int, pieces: tuple[str, ...]) -> list[str]:
+    return [f"{first + index} {escape(piece)}" for index, piece in enumerate(pieces)]
+
+
+def _axes(table: MatrixTable) -> dict[str, object]:
+    return {
+        table.row_title: {"first": table.rows[0], "ids": table.row_ids, "pieces": table.row_pieces},
+        table.col_title: {"first": table.cols[0], "ids": table.col_ids, "pieces": table.col_pieces},
+    }
