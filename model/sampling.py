@@ -99,6 +99,16 @@ class Order:
             self._weights = (temperature, weights, float(weights.sum()))
         return self._weights[1:]
 
+    def log_probabilities(self, ids: Ids) -> Floats:
+        """Natural logarithm of the raw probability of each of `ids`, over the whole vocabulary."""
+        result: Floats = self.exponents(ids, 1.0) - np.log(self.weights(1.0)[1])
+        return result
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the raw distribution in nats."""
+        return _entropy(*self.weights(1.0))
+
     def rank(self, token_id: int) -> int:
         """Place of a token in the order, 0 first."""
         value = self.values[token_id]
@@ -159,9 +169,7 @@ class Distribution:
     def entropy(self) -> float:
         """Entropy of the final distribution in nats."""
         if self.kept == self.order.n:
-            weights, total = self.order.weights(self.temperature)
-            weights = weights[weights > 0]
-            return _entropy(weights, total)
+            return _entropy(*self.order.weights(self.temperature))
         return _entropy(np.exp(self.order.exponents(self.order.ids(self.kept), self.temperature)), self.total)
 
 
