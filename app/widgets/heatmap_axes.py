@@ -1,0 +1,176 @@
+"""Tokens along the axes of a heat map: which ones fit, where they go, and how they are drawn.
+
+A token every cell while cells are wide enough for a line of text; else round positions with their token, as a ruler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen, QPolygonF, QTransform
+
+from app.widgets.ticks import nice_count
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+SLANT = 55.0
+"""Degrees of the keys' tokens over the horizontal."""
+TICK = 4.0
+GAP = 8.0
+_SIN, _COS = math.sin(math.radians(SLANT)), math.cos(math.radians(SLANT))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """`index`: of the cell; `centre`: px along the axis; `ruler`: one of few, so it has a tick and its position."""
+
+    index: int
+    centre: float
+    piece: str
+    ruler: bool = False
+    number: str = ""
+
+
+class Axis:
+    """One axis: its tokens, the font's measures, what is drawn for a stretch of cells."""
+
+    def __init__(self, theme: Theme, *, slanted: bool) -> None:
+        self._theme, self._slanted = theme, slanted
+        self._pieces: Sequence[str] = ()
+        self._widest = 0.0
+        self._widths: dict[str, float] = {}
+        self.first_decode: int | None = None
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Measures again after the theme changed."""
+        self.font = self._theme.font("mono_small")
+        self.bold = self._theme.font("mono_small", bold=True)
+        self.number_font = self._theme.font("hint")
+        self.metrics = QFontMetricsF(self.font)
+        self.bold_metrics = QFontMetricsF(self.bold)
+        self.number_metrics = QFontMetricsF(self.number_font)
+        self._widths.clear()
+        self.set_pieces(self._pieces)
+
+    def set_pieces(self, pieces: Sequence[str]) -> None:
+        """The token of every cell; fewer (or none): cells without one show their position."""
+        self._pieces = pieces
+        known = self._widths
+        for piece in set(pieces).difference(known):
+            known[piece] = self.bold_metrics.horizontalAdvance(piece)
+        self._widest = max((known[piece] for piece in pieces), default=0.0)
+
+    @property
+    def named(self) -> bool:
+        """Whether cells have tokens, and are not just counted."""
+        return bool(self._pieces)
+
+    def piece(self, index: int) -> str:
+        return self._pieces[index] if 0 <= index < len(self._pieces) else f"{index:,}"
+
+    def longest(self, room: float, count: int, *, ruler: bool) -> float:
+        """Px the longest label of `count` cells takes along its own direction, when a token may take `room`."""
+        widest = self._widest if self._pieces else self.bold_metrics.horizontalAdvance(f"{max(count - 1, 0):,}")
+        number = self.number_metrics.horizontalAdvance(f"{max(count - 1, 0):,}") + 6
+        return min(widest, room) + (number if ruler and self._pieces else 0.0)
+
+    @property
+    def spacing(self) -> float:
+        """Px from one label to the next at least."""
+        line = max(self.metrics.height(), self.number_metrics.height())
+        return (line - 1) / _SIN if self._slanted else line - 1
+
+    def labels(self, *, start: float, extent: float, origin: float, length: float, count: int) -> list[Label]:
+        """Labels of the cells `start` … `start + extent` drawn over `length` px from `origin`; none of them touch."""
+        if extent <= 0 or count <= 0:
+            return []
+        pitch = length / extent
+        step = 1 if pitch >= self.spacing else max(2, nice_count(self.spacing / pitch))
+        first = math.ceil((start - 0.5) / step - 1e-9) * step
+        found = []
+        for index in range(max(first, 0), min(count, math.floor(start + extent - 0.5 + 1e-9) + 1), step):
+            centre = origin + (index + 0.5 - start) * pitch
+            number = f"{index:,}" if step > 1 and self._pieces else ""
+            found.append(Label(index=index, centre=centre, piece=self.piece(index), ruler=step > 1, number=number))
+        return found
+
+    def paint(self, painter: QPainter, labels: Sequence[Label], edge: float, room: float) -> None:
+        """Draws labels along the matrix edge (its left side, or its top)."""
+        for label in labels:
+            self._paint(painter, label, edge, room, self.font, self._colour(label.index, self._theme.palette.secondary))
+
+    def paint_hovered(self, painter: QPainter, label: Label, edge: float, room: float) -> None:
+        """The label of the hovered cell: bold, over whatever lies under it."""
+        painter.save()
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.palette.panel)
+        painter.drawPolygon(self.outline(label, edge, room, bold=True, margin=3.0))
+        painter.restore()
+        self._paint(painter, label, edge, room, self.bold, self._colour(label.index, self._theme.palette.text))
+
+    def outline(self, label: Label, edge: float, room: float, *, bold: bool = False, margin: float = 0.0) -> QPolygonF:
+        """The quadrilateral a label covers."""
+        metrics = self.bold_metrics if bold else self.metrics
+        number = self.number_metrics.horizontalAdvance(label.number) + 6 if label.number else 0.0
+        width = min(metrics.horizontalAdvance(label.piece), room) + number
+        height = metrics.ascent()
+        if self._slanted:
+            box = QRectF(-margin, -height / 2 - margin, width + 2 * margin, height + 2 * margin)
+            return self._slant(label.centre, edge).map(QPolygonF(box))
+        right = edge - GAP
+        return QPolygonF(
+            QRectF(right - width - margin, label.centre - height / 2 - margin, width + 2 * margin, height + 2 * margin)
+        )
+
+    def _colour(self, index: int, plain: QColor) -> QColor:
+        generated = self.first_decode is not None and index >= self.first_decode
+        return self._theme.palette.amber if generated else plain
+
+    def _slant(self, centre: float, edge: float) -> QTransform:
+        return QTransform.fromTranslate(centre, edge - GAP).rotate(-SLANT)
+
+    def _paint(self, painter: QPainter, label: Label, edge: float, room: float, font: QFont, colour: QColor) -> None:
+        metrics = self.metrics if font is self.font else self.bold_metrics
+        text = label.piece
+        if metrics.horizontalAdvance(text) > room:
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+        width = metrics.horizontalAdvance(text)
+        number = self.number_metrics.horizontalAdvance(label.number) + 6 if label.number else 0.0
+        painter.save()
+        if label.ruler:
+            painter.setPen(QPen(self._theme.palette.secondary, 1))
+            at = label.centre
+            if self._slanted:
+                painter.drawLine(QPointF(at, edge - TICK), QPointF(at, edge))
+            else:
+                painter.drawLine(QPointF(edge - TICK, at), QPointF(edge, at))
+        if self._slanted:
+            painter.setTransform(self._slant(label.centre, edge), combine=True)
+            text_x, number_x, middle = number, 0.0, 0.0
+        else:
+            right = edge - GAP
+            text_x, number_x, middle = right - number - width, right - number + 6, label.centre
+        if label.number:
+            painter.setFont(self.number_font)
+            painter.setPen(self._theme.palette.secondary)
+            painter.drawText(QPointF(number_x, middle + _sink(self.number_metrics)), label.number)
+        painter.setFont(font)
+        painter.setPen(colour)
+        painter.drawText(QPointF(text_x, middle + _sink(metrics)), text)
+        painter.restore()
+
+
+def slanted_size(longest: float) -> tuple[float, float]:
+    """Height over the matrix, and overhang at its right, of slanted labels of that length, px."""
+    return longest * _SIN + GAP + 6, longest * _COS + 6
+
+
+def _sink(metrics: QFontMetricsF) -> float:
+    """From the middle of a line of text down to its baseline."""
+    return (metrics.ascent() - metrics.descent()) / 2 - 0.5

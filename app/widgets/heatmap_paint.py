@@ -1,0 +1,223 @@
+"""How a heat map is painted: a scene kept until something changes, and an overlay for what follows the mouse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
+
+from app.i18n import tr
+from app.widgets.colour_bar import draw_bar
+from app.widgets.heatmap_axes import Axis, Label
+from app.widgets.heatmap_image import render
+from app.widgets.readout import draw_parts
+
+if TYPE_CHECKING:
+    from app.widgets.heatmap import HeatMap
+
+SEAM_FROM = 10.0
+"""Cells so wide (px) are told apart by a hairline."""
+
+
+class Scene:
+    """Everything but the hover, in one pixmap: a redraw under a moving mouse copies it."""
+
+    def __init__(self) -> None:
+        self._pixmap: QPixmap | None = None
+        self._memory: Any = None
+
+    def drop(self) -> None:
+        self._pixmap = None
+
+    def draw(self, painter: QPainter, heat: HeatMap) -> None:
+        if self._pixmap is None:
+            self._pixmap = self._make(heat)
+        painter.drawPixmap(0, 0, self._pixmap)
+
+    def _make(self, heat: HeatMap) -> QPixmap:
+        ratio = heat.devicePixelRatioF()
+        pixmap = QPixmap(max(1, round(heat.width() * ratio)), max(1, round(heat.height() * ratio)))
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        geometry = heat.geometry_now()
+        _, _, height, width = heat.wanted()
+        image, self._memory = render(heat.tiles, heat.view, (width, height), heat.table)
+        image.setDevicePixelRatio(ratio)
+        painter.drawImage(geometry.area.topLeft(), image)
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
+        _paint_seams(painter, heat)
+        _paint_boundary(painter, heat)
+        if heat.options.axes:
+            rows, cols = axis_labels(heat)
+            heat.row_axis.paint(painter, rows, geometry.area.left(), geometry.row_room)
+            heat.col_axis.paint(painter, cols, geometry.area.top(), geometry.col_room)
+        if not geometry.bar.isNull() and heat.bar is not None:
+            draw_bar(painter, heat.theme, geometry.bar, heat.table, heat.bar, geometry.bar_length)
+        painter.end()
+        return pixmap
+
+
+def axis_labels(heat: HeatMap) -> tuple[list[Label], list[Label]]:
+    """The labels drawn at the left and at the top."""
+    area, view = heat.geometry_now().area, heat.view
+    rows = heat.row_axis.labels(
+        start=view.row, extent=view.rows, origin=area.top(), length=area.height(), count=heat.shape[0]
+    )
+    cols = heat.col_axis.labels(
+        start=view.col, extent=view.cols, origin=area.left(), length=area.width(), count=heat.shape[1]
+    )
+    return rows, cols
+
+
+def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
+    """The chosen and the hovered cell with their guides and labels, and the readout."""
+    geometry = heat.geometry_now()
+    painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
+    pointed = heat.hovered
+    if heat.linked is not None and pointed is None:
+        _trace_token(painter, heat, heat.linked)
+    if heat.selected is not None and heat.selected != pointed:
+        _paint_frame(painter, heat, heat.selected, heat.theme.palette.accent)
+    cell = pointed or heat.selected
+    if cell is not None:
+        _paint_guides(painter, heat, cell)
+        if heat.options.axes:
+            _paint_label(painter, heat, heat.row_axis, cell[0], rows=True)
+            _paint_label(painter, heat, heat.col_axis, cell[1], rows=False)
+    if pointed is not None:
+        _paint_frame(painter, heat, pointed, heat.theme.palette.cursor)
+    if heat.hasFocus():
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(heat.theme.palette.accent, 1))
+        painter.drawRect(geometry.area.adjusted(-1.5, -1.5, 1.5, 1.5))
+    if not geometry.readout.isNull():
+        draw_parts(painter, heat.theme, heat.readout(), geometry.readout)
+
+
+def _paint_seams(painter: QPainter, heat: HeatMap) -> None:
+    """Hairlines between cells that are large enough to bear them."""
+    area, view = heat.geometry_now().area, heat.view
+    height, width = area.height() / view.rows, area.width() / view.cols
+    if min(height, width) < SEAM_FROM:
+        return
+    colour = QColor(heat.theme.palette.masked)
+    colour.setAlphaF(0.35)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+    painter.setPen(QPen(colour, 0))
+    for index in range(int(view.row) + 1, int(view.row + view.rows) + 1):
+        y = area.top() + (index - view.row) * height
+        painter.drawLine(QPointF(area.left(), y), QPointF(area.right() - 1, y))
+    for index in range(int(view.col) + 1, int(view.col + view.cols) + 1):
+        x = area.left() + (index - view.col) * width
+        painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom() - 1))
+    painter.restore()
+
+
+def _paint_boundary(painter: QPainter, heat: HeatMap) -> None:
+    area, boundary = heat.geometry_now().area, heat.boundary
+    if not boundary or not 0 < boundary < heat.shape[0]:
+        return
+    y = area.top() + (boundary - heat.view.row) / heat.view.rows * area.height()
+    if not area.top() - 0.5 <= y <= area.bottom() + 0.5:
+        return
+    amber = heat.theme.palette.amber
+    font = heat.theme.font("hint")
+    metrics = QFontMetricsF(font)
+    y = round(y) - 0.5
+    painter.setPen(QPen(amber, 1, Qt.PenStyle.CustomDashLine))
+    pen = painter.pen()
+    pen.setDashPattern([4.0, 3.0])
+    painter.setPen(pen)
+    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
+    words = tr("prefill ↑ decode ↓")
+    width = metrics.horizontalAdvance(words)
+    if width + 8 > area.width():
+        return
+    painter.setFont(font)
+    above = y - area.top() > metrics.height() + 2
+    baseline = y - metrics.descent() - 2 if above else y + metrics.ascent() + 2
+    backing = QColor(heat.theme.palette.masked)
+    backing.setAlphaF(0.82)
+    box = QRectF(area.right() - width - 8, baseline - metrics.ascent(), width + 6, metrics.height())
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(backing)
+    painter.drawRoundedRect(box, 3, 3)
+    painter.setPen(amber)
+    painter.drawText(QPointF(area.right() - width - 5, baseline), words)
+
+
+def _paint_frame(painter: QPainter, heat: HeatMap, cell: tuple[int, int], colour: QColor) -> None:
+    """A frame round a cell, never smaller than it can be seen, dark outside so that it shows on any colour."""
+    area = heat.geometry_now().area
+    rect = heat.cell_rect(cell)
+    if not area.intersects(rect):
+        return
+    grow = max(0.0, (7 - min(rect.width(), rect.height())) / 2)
+    rect = rect.adjusted(-grow, -grow, grow, grow)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    shade = QColor(Qt.GlobalColor.black)
+    shade.setAlphaF(0.55)
+    painter.setPen(QPen(shade, 1))
+    painter.drawRect(rect.adjusted(-1, -1, 1, 1))
+    painter.setPen(QPen(colour, 2))
+    painter.drawRect(rect)
+
+
+def _paint_guides(painter: QPainter, heat: HeatMap, cell: tuple[int, int]) -> None:
+    """Thin lines from the cell to both tokens."""
+    area, rect = heat.geometry_now().area, heat.cell_rect(cell)
+    colour = QColor(heat.theme.palette.cursor)
+    colour.setAlphaF(0.75)
+    shade = QColor(Qt.GlobalColor.black)
+    shade.setAlphaF(0.3)
+    painter.save()
+    painter.setClipRect(area.adjusted(-6, -6, 0, 0))
+    middle = rect.center()
+    for pen, offset in ((QPen(shade, 3), 0.0), (QPen(colour, 1), 0.0)):
+        painter.setPen(pen)
+        painter.drawLine(QPointF(area.left() - 6, middle.y() + offset), QPointF(rect.left(), middle.y() + offset))
+        painter.drawLine(QPointF(middle.x() + offset, area.top() - 6), QPointF(middle.x() + offset, rect.top()))
+    painter.restore()
+
+
+def _trace_token(painter: QPainter, heat: HeatMap, token: int) -> None:
+    """The row and the column of a token that is pointed at elsewhere."""
+    area = heat.geometry_now().area
+    colour = QColor(heat.theme.palette.cursor)
+    colour.setAlphaF(0.8)
+    painter.save()
+    painter.setClipRect(area.adjusted(-1, -1, 1, 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(colour, 1))
+    if token < heat.shape[0]:
+        row = heat.cell_rect((token, 0))
+        painter.drawRect(QRectF(area.left(), row.top(), area.width(), row.height()))
+    if token < heat.shape[1]:
+        col = heat.cell_rect((0, token))
+        painter.drawRect(QRectF(col.left(), area.top(), col.width(), area.height()))
+    painter.restore()
+    if heat.options.axes:
+        _paint_label(painter, heat, heat.row_axis, token, rows=True)
+        _paint_label(painter, heat, heat.col_axis, token, rows=False)
+
+
+def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, rows: bool) -> None:
+    geometry = heat.geometry_now()
+    rect = heat.cell_rect((index, 0) if rows else (0, index))
+    centre = rect.center().y() if rows else rect.center().x()
+    low, high = (geometry.area.top(), geometry.area.bottom()) if rows else (geometry.area.left(), geometry.area.right())
+    if not low <= centre <= high or index >= heat.shape[0 if rows else 1]:
+        return
+    ruler = (rect.height() if rows else rect.width()) < axis.spacing
+    label = Label(
+        index=index,
+        centre=centre,
+        piece=axis.piece(index),
+        ruler=ruler,
+        number=f"{index:,}" if ruler and axis.named else "",
+    )
+    edge, room = (geometry.area.left(), geometry.row_room) if rows else (geometry.area.top(), geometry.col_room)
+    axis.paint_hovered(painter, label, edge, room)
