@@ -121,6 +121,10 @@ class Tokenizer:
         text: str = self._call(lambda: self._backend.decode(list(ids), skip_special_tokens=skip_special))
         return text
 
+    def to_json(self) -> str:
+        """The tokenizer as the text of a tokenizer.json."""
+        return str(self._backend.to_str())
+
     def decode_stream(self) -> TextStream:
         """Text of tokens that come one at a time."""
         return TextStream(self)

@@ -40,7 +40,8 @@ def read_into(
         count = file.readinto(buffer[done : done + _CHUNK])
         if not count:
             raise BadFileError(
-                path, "truncated while it was read", where=where, found=f"{done} bytes", expected=f"{len(buffer)} bytes",
+                path, "truncated while it was read", where=where, found=f"{done} bytes",
+                expected=f"{len(buffer)} bytes",
                 remedy="Something changed the file; open it again once it is whole.",
             )  # fmt: skip
         done += count

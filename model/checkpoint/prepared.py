@@ -1,0 +1,204 @@
+"""Prepared models: a GGUF dequantised once, in the decoder's own layout, reopened by memory map.
+
+A prepared model is a directory in our cache: weights.safetensors (float32, the decoder's parameter names, matrices
+columns first), tokenizer.json and manifest.json. Only these files, which we wrote, are ever mapped. The name holds the
+SHA-256 of the source and a fingerprint of the code that decides the layout; what does not fit is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from model import families
+from model.checkpoint.digest import sha256_of, stamp_of
+from model.checkpoint.errors import CheckpointError
+from model.checkpoint.paths import cache_dir, free_bytes, lock, make_dir, publish, staging
+from model.checkpoint.progress import CheckCancel, Progress
+from model.version import product_version
+
+FORMAT_VERSION = 1
+LARGEST_BYTES = 8 << 30
+WEIGHTS, TOKENIZER, MANIFEST = "weights.safetensors", "tokenizer.json", "manifest.json"
+_SAMPLES, _SAMPLE_BYTES = 64, 4096
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared model whose files were checked."""
+
+    directory: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def tokenizer_path(self) -> Path:
+        """Its tokenizer.json."""
+        return self.directory / TOKENIZER
+
+    def tensors(self) -> Iterable[tuple[str, Tensor]]:
+        """(parameter name, tensor mapped from the file), float32, matrices in the order `lay_out` gives."""
+        transposed = set(self.manifest["columns_first"])
+        with safe_open(self.directory / WEIGHTS, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118 - not a dict
+                tensor = file.get_tensor(name)
+                yield name, tensor.t() if name in transposed else tensor
+
+
+@cache
+def layout_fingerprint() -> str:
+    """Changes with the code that decides names and layout, so that nothing stale is ever mapped."""
+    digest = hashlib.sha256(f"{FORMAT_VERSION} {product_version()}".encode())
+    for path in sorted(Path(families.__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def directory_of(source_sha256: str) -> Path:
+    """Where the prepared form of a source belongs."""
+    return cache_dir() / "prepared" / f"{source_sha256[:32]}-{layout_fingerprint()}"
+
+
+def find(source_sha256: str, progress: Progress, check_cancel: CheckCancel) -> Prepared | None:
+    """The prepared model, if it is whole: size, header and sampled pages as recorded; None otherwise.
+
+    When the file's stamp differs from the recorded one (a copied or restored cache), every byte is checked.
+    """
+    directory = directory_of(source_sha256)
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        weights = directory / WEIGHTS
+        good = (
+            isinstance(manifest, dict)
+            and manifest["source_sha256"] == source_sha256
+            and weights.stat().st_size == manifest["weights_bytes"]
+            and sampled_digest(weights) == manifest["weights_sampled"]
+            and hashlib.sha256((directory / TOKENIZER).read_bytes()).hexdigest() == manifest["tokenizer_sha256"]
+        )
+        if good and stamp_of(weights) != manifest["weights_stamp"]:
+            what = "Checking the prepared model"
+            good = (
+                sha256_of(weights, progress=progress, check_cancel=check_cancel, what=what)
+                == manifest["weights_sha256"]
+            )
+            if good:
+                _write_manifest(directory / MANIFEST, {**manifest, "weights_stamp": stamp_of(weights)})
+    except (OSError, ValueError, KeyError, CheckpointError):
+        return None
+    return Prepared(directory, manifest) if good else None
+
+
+def sampled_digest(path: Path) -> str:
+    """SHA-256 of the size, the first MiB (the header), and 64 pages spread over the file."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        digest.update(str(size).encode() + file.read(1 << 20))
+        for number in range(_SAMPLES):
+            file.seek(max(0, (size - _SAMPLE_BYTES) * number // (_SAMPLES - 1)))
+            digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
+
+
+def worth_preparing(float32_bytes: int) -> bool:
+    """Whether a dequantised copy is small enough, and the disk has twice its room."""
+    return float32_bytes <= LARGEST_BYTES and free_bytes(cache_dir()) >= 2 * float32_bytes
+
+
+def make(
+    source_sha256: str,
+    *,
+    shapes: Mapping[str, tuple[int, ...]],
+    columns_first: Callable[[str], bool],
+    write_all: Callable[[Callable[[str, Tensor], None]], Mapping[str, Any]],
+    tokenizer_json: str,
+    check_cancel: CheckCancel,
+) -> None:
+    """Writes a prepared model. `write_all(put)` puts every parameter of `shapes` once and returns manifest fields."""
+    target = directory_of(source_sha256)
+    make_dir(target.parent)
+    with lock(target, check_cancel):
+        with staging(target) as staged:
+            weights = _Writer(staged / WEIGHTS, shapes, columns_first)
+            try:
+                fields = write_all(weights.put)
+            finally:
+                weights.close()
+            if weights.left:
+                raise AssertionError(f"parameters were never written: {sorted(weights.left)[:5]}")
+            check_cancel()
+            (staged / TOKENIZER).write_text(tokenizer_json, encoding="utf-8")
+            publish(staged / WEIGHTS, staged / WEIGHTS)
+            manifest = {
+                **fields,
+                "source_sha256": source_sha256,
+                "weights_bytes": (staged / WEIGHTS).stat().st_size,
+                "weights_sampled": sampled_digest(staged / WEIGHTS),
+                "weights_sha256": sha256_of(staged / WEIGHTS, check_cancel=check_cancel),
+                "weights_stamp": stamp_of(staged / WEIGHTS),
+                "tokenizer_sha256": hashlib.sha256(tokenizer_json.encode()).hexdigest(),
+                "columns_first": [name for name in shapes if weights.transposed(name)],
+            }
+            _write_manifest(staged / MANIFEST, manifest)
+            shutil.rmtree(target, ignore_errors=True)
+            staged.rename(target)
+        for old in target.parent.glob(f"{source_sha256[:32]}-*"):  # other layouts of the same source
+            if old.is_dir() and old != target:
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(manifest), encoding="utf-8")
+    publish(temporary, path)
+
+
+class _Writer:
+    """A float32 safetensors file written in any order of tensors: the header first, each tensor at its place."""
+
+    def __init__(self, path: Path, shapes: Mapping[str, tuple[int, ...]], columns_first: Callable[[str], bool]) -> None:
+        self.shapes = shapes
+        self._columns_first = columns_first
+        header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+        self.starts: dict[str, int] = {}
+        position = 0
+        for name, shape in shapes.items():
+            stored = shape[::-1] if self.transposed(name) else shape
+            nbytes = 4 * torch.Size(shape).numel()
+            self.starts[name] = position
+            header[name] = {"dtype": "F32", "shape": list(stored), "data_offsets": [position, position + nbytes]}
+            position += nbytes
+        text = json.dumps(header).encode()
+        text += b" " * (-(len(text) + 8) % 64)  # tensors on cache-line borders
+        self.data_start = 8 + len(text)
+        self.file = path.open("wb", buffering=0)
+        self.file.write(len(text).to_bytes(8, "little") + text)
+        self.file.truncate(self.data_start + position)
+        self.left = set(shapes)
+
+    def transposed(self, name: str) -> bool:
+        """Whether the matrix is stored columns first."""
+        return len(self.shapes[name]) == 2 and self._columns_first(name)
+
+    def put(self, name: str, tensor: Tensor) -> None:
+        """Writes one parameter."""
+        self.left.remove(name)
+        stored = (tensor.t() if self.transposed(name) else tensor).float().contiguous()
+        self.file.seek(self.data_start + self.starts[name])
+        data = memoryview(stored.view(-1).view(torch.uint8).numpy().data)
+        while data:
+            data = data[self.file.write(data) :]
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.file.close()

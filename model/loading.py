@@ -1,0 +1,384 @@
+"""Opening a model: find it, check it, say what it takes, load it. The only door to the decoder for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.checkpoint import prepared
+from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, open_gguf_checkpoint
+from model.checkpoint.errors import TooBigError
+from model.checkpoint.folder_tokenizer import load_backend
+from model.checkpoint.memory import available_bytes
+from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
+from model.checkpoint.sources import Place, resolve
+from model.checkpoint.weights import fill, putter, require_whole
+from model.config import DecoderConfig
+from model.errors import BadValueError
+from model.families import family_for
+from model.layers import lay_out
+from model.protocol.engine_requests import LoadPlan
+from model.protocol.values import ModelInfo
+from model.tokenizer import Tokenizer
+from model.transformer import Decoder
+
+DTYPES: Mapping[str, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+_OVERHEAD = 1.03  # what loading needs beside the weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel:
+    """A model ready to run, whole: every weight read, checked and in place."""
+
+    decoder: Decoder
+    tokenizer: Tokenizer
+    info: ModelInfo
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about it."""
+        return self.info.warnings
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPlan:
+    """What opening a model would take. `bytes_by_dtype`: weights in memory by dtype; `weight_bytes`: as chosen."""
+
+    name: str
+    source: str
+    config: DecoderConfig
+    parameters: int
+    bytes_by_dtype: Mapping[str, int]
+    device: str
+    dtype: str
+    file_bytes: int
+    available_bytes: int
+    notes: tuple[str, ...]
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights as they will be loaded."""
+        return self.bytes_by_dtype[self.dtype]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the weights fit into what is free on the device."""
+        return self.weight_bytes * _OVERHEAD <= self.available_bytes
+
+    def require_fit(self) -> None:
+        """TooBigError when they don't, with what would."""
+        if self.fits:
+            return
+        smaller = [
+            name for name, size in self.bytes_by_dtype.items() if size * _OVERHEAD <= self.available_bytes and size
+        ]
+        ways = [f"{' or '.join(smaller)} would fit"] if smaller else []
+        ways += (
+            ["the cpu may have more room"] if self.device != "cpu" else ["close other programs or take a smaller model"]
+        )
+        raise TooBigError(
+            f"{self.name} in {self.dtype}", needed=self.weight_bytes, available=self.available_bytes,
+            device=self.device, remedy=f"{'; '.join(ways).capitalize()}.",
+        )  # fmt: skip
+
+    def reply(self) -> LoadPlan:
+        """The plan as the protocol's value."""
+        return LoadPlan(
+            name=self.name,
+            family=self.config.family,
+            source=self.source,
+            parameters=self.parameters,
+            n_ctx=self.config.n_ctx,
+            device=self.device,
+            dtype=self.dtype,
+            weight_bytes=self.weight_bytes,
+            file_bytes=self.file_bytes,
+            available_bytes=self.available_bytes,
+            fits=self.fits,
+            notes=self.notes,
+        )
+
+
+def select_device(name: str = "auto") -> torch.device:
+    """The device called `name`; "auto": cuda, else mps, else cpu. BadValueError for one this machine lacks."""
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if name == "auto":
+        return torch.device("cuda:0" if cuda else "mps" if mps else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise BadValueError("device", name, f"one of {', '.join(device_names())}") from error
+    index = device.index or 0
+    there = {"cpu": True, "mps": mps and index == 0, "cuda": cuda and index < torch.cuda.device_count()}
+    if not there.get(device.type, False):
+        raise BadValueError("device", name, f"one of {', '.join(device_names())}")
+    return torch.device("cuda", index) if device.type == "cuda" else torch.device(device.type)
+
+
+def device_names() -> list[str]:
+    """Devices of this machine, the preferred first; "auto" is always understood."""
+    names = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    return ["auto", *names, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
+
+
+def select_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The dtype called `name`; "auto": float32 on a CPU, bfloat16 on CUDA, float16 on mps and older GPUs."""
+    if name == "auto":
+        if device.type == "cuda":
+            return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+        return torch.float16 if device.type == "mps" else torch.float32
+    if name not in DTYPES:
+        raise BadValueError("dtype", name, f"auto or one of {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+def plan_model(source: str | Path | None = None, *, device: str = "auto", dtype: str = "auto") -> OpenPlan:
+    """Headers, configuration and the match of every tensor, without reading weights; raises what opening would."""
+    place = resolve(source)
+    target = select_device(device)
+    with _checkpoint(place, no_progress, never_cancel) as checkpoint:
+        return _plan(place, checkpoint, target, select_dtype(dtype, target))
+
+
+def open_model(
+    source: str | Path | None = None,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    check_cancel: CheckCancel | None = None,
+) -> LoadedModel:
+    """The model that `source` names (None: the default one), whole, or one DecoderscopeError that says why not.
+
+    `check_cancel` is asked between tensors and blocks of large ones; cancelling leaves nothing behind.
+    """
+    report, check = progress or no_progress, check_cancel or never_cancel
+    place = resolve(source)
+    target = select_device(device)
+    kind = select_dtype(dtype, target)
+    if threads:
+        torch.set_num_threads(threads)
+    try:
+        if place.form == "gguf":
+            return _open_gguf(place, target, kind, report, check)
+        with _checkpoint(place, report, check) as checkpoint:
+            return _load(place, checkpoint, target, kind, report, check)
+    except torch.OutOfMemoryError as error:
+        raise TooBigError(
+            place.label, needed=0, available=available_bytes(target), device=str(target),
+            remedy="Take a smaller dtype or the cpu.",
+        ) from error  # fmt: skip
+
+
+@contextmanager
+def _checkpoint(place: Place, progress: Progress, check_cancel: CheckCancel) -> Iterator[Checkpoint]:
+    if place.form == "hub":
+        from model.checkpoint.hub import local_snapshot  # noqa: PLC0415 - the hub's client is slow to import
+
+        checkpoint = open_folder(local_snapshot(place.label, progress=progress, check_cancel=check_cancel))
+    elif place.form == "gguf":
+        checkpoint = open_gguf_checkpoint(place.path, lambda: gguf_digest(place.path, progress, check_cancel))
+    else:
+        checkpoint = open_folder(place.path)
+    try:
+        yield checkpoint
+    finally:
+        checkpoint.close()
+
+
+def _plan(place: Place, checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> OpenPlan:
+    parameters = checkpoint.parameters
+    return OpenPlan(
+        name=place.entry.title if place.entry else checkpoint.name,
+        source=place.label,
+        config=checkpoint.config,
+        parameters=parameters,
+        bytes_by_dtype={name: parameters * kind.itemsize for name, kind in DTYPES.items()},
+        device=str(device),
+        dtype=_dtype_name(dtype),
+        file_bytes=checkpoint.file_bytes,
+        available_bytes=available_bytes(device),
+        notes=checkpoint.warnings,
+    )
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _columns_first(config: DecoderConfig) -> Callable[[str], bool]:
+    """Tables that are only looked up keep rows together; every matrix that multiplies is laid out for that."""
+    tables = {"embed_positions.weight"} | (set() if config.tied_head else {"embed_tokens.weight"})
+    return lambda name: name not in tables
+
+
+def _load(
+    place: Place,
+    checkpoint: Checkpoint,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress,
+    check: CheckCancel,
+) -> LoadedModel:
+    """Weights straight into memory."""
+    plan = _plan(place, checkpoint, device, dtype)
+    plan.require_fit()
+    tokenizer, notes = checkpoint.tokenizer()
+    decoder = Decoder(checkpoint.config)
+    bad = fill(
+        checkpoint.match.found,
+        checkpoint.source,
+        putter(decoder),
+        device=device,
+        dtype=dtype,
+        columns_first=_columns_first(checkpoint.config),
+        progress=progress,
+        check_cancel=check,
+    )
+    checkpoint.verify()
+    warnings = (*checkpoint.warnings, *notes, *bad.warnings())
+    return _finish(decoder, tokenizer, plan.name, place.label, checkpoint.digest(), warnings)
+
+
+def _open_gguf(
+    place: Place, device: torch.device, dtype: torch.dtype, progress: Progress, check: CheckCancel
+) -> LoadedModel:
+    """From the prepared form where there is one or one is worth making, else straight from the file."""
+    digest = gguf_digest(place.path, progress, check)
+    found = prepared.find(digest, progress, check)
+    if found is None:
+        with _checkpoint(place, progress, check) as checkpoint:
+            if not prepared.worth_preparing(4 * checkpoint.parameters):
+                return _load(place, checkpoint, device, dtype, progress, check)
+            _prepare(checkpoint, digest, progress, check)
+        found = prepared.find(digest, progress, check)
+        if found is None:
+            raise AssertionError("the prepared model is not what was written")
+    return _open_prepared(place, found, digest, device, dtype, progress, check)
+
+
+def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: CheckCancel) -> None:
+    tokenizer, notes = checkpoint.tokenizer()
+    ghost = Decoder(checkpoint.config)
+    shapes = {name: tuple(parameter.shape) for name, parameter in ghost.named_parameters()}
+    columns_first = _columns_first(checkpoint.config)
+
+    def write_all(put: Callable[[str, Tensor], None]) -> Mapping[str, Any]:
+        bad = fill(
+            checkpoint.match.found,
+            checkpoint.source,
+            put,
+            device=torch.device("cpu"),
+            dtype=torch.float32,
+            columns_first=columns_first,
+            progress=lambda _, done, total, unit: progress("Preparing the model", done, total, unit),
+            check_cancel=check,
+        )
+        checkpoint.verify()
+        return {
+            "name": checkpoint.name,
+            "hf_config": dict(checkpoint.hf_config),
+            "tied_head": checkpoint.config.tied_head,
+            "file_bytes": checkpoint.file_bytes,
+            "warnings": [*checkpoint.warnings, *notes, *bad.warnings()],
+            "eos_ids": list(tokenizer.eos_ids),
+            "bos_id": tokenizer.bos_id,
+            "chat_template": tokenizer.chat_template,
+        }
+
+    prepared.make(
+        digest,
+        shapes=shapes,
+        columns_first=columns_first,
+        write_all=write_all,
+        tokenizer_json=tokenizer.to_json(),
+        check_cancel=check,
+    )
+
+
+def _open_prepared(
+    place: Place,
+    found: prepared.Prepared,
+    digest: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress,
+    check: CheckCancel,
+) -> LoadedModel:
+    manifest = found.manifest
+    values = manifest["hf_config"]
+    config = replace(family_for(values).read_config(values), tied_head=manifest["tied_head"])
+    decoder = Decoder(config)
+    put, columns_first = putter(decoder), _columns_first(config)
+    parameters = sum(parameter.numel() for parameter in decoder.parameters())
+    needed, free = parameters * dtype.itemsize, available_bytes(device)
+    name = place.entry.title if place.entry else str(manifest["name"])
+    if needed * _OVERHEAD > free:
+        raise TooBigError(
+            f"{name} in {_dtype_name(dtype)}", needed=needed, available=free, device=str(device),
+            remedy="Close other programs, or take a smaller dtype or model.",
+        )  # fmt: skip
+    done = 0
+    for parameter, tensor in found.tensors():
+        check()
+        final = tensor.to(device=device, dtype=dtype)  # float32 on a CPU: the mapped file itself
+        put(parameter, lay_out(final) if columns_first(parameter) else final.contiguous())
+        done += tensor.numel()
+        progress("Reading weights", done, parameters, "numbers")
+    tokenizer = Tokenizer(
+        load_backend(found.tokenizer_path, trusted=True),
+        eos_ids=manifest["eos_ids"],
+        bos_id=manifest["bos_id"],
+        chat_template=manifest["chat_template"],
+        d_vocab=config.d_vocab,
+    )
+    return _finish(decoder, tokenizer, name, place.label, digest, tuple(manifest["warnings"]))
+
+
+def _finish(
+    decoder: Decoder, tokenizer: Tokenizer, name: str, source: str, digest: str, warnings: tuple[str, ...]
+) -> LoadedModel:
+    require_whole(decoder)
+    logits = decoder(torch.zeros(1, dtype=torch.int64, device=decoder.device), decoder.new_cache())
+    if not bool(torch.isfinite(logits).all()):
+        warnings += (
+            "A first forward pass gave NaN or infinite logits: the weights are damaged or overflow in this dtype.",
+        )
+    config = decoder.config
+    parameters = sum(parameter.numel() for parameter in decoder.parameters())
+    info = ModelInfo(
+        name=name,
+        family=config.family,
+        source=source,
+        sha256=digest,
+        n_layers=config.n_layers,
+        n_heads=config.n_heads,
+        n_kv_heads=config.n_kv_heads,
+        d_model=config.d_model,
+        d_head=config.d_head,
+        d_mlp=config.d_mlp,
+        d_vocab=config.d_vocab,
+        n_ctx=config.n_ctx,
+        dtype=_dtype_name(decoder.dtype),
+        device=str(decoder.device),
+        parameters=parameters,
+        weight_bytes=parameters * decoder.dtype.itemsize,
+        positions=config.positions,
+        attention_kind=config.attention_kind,
+        eos_ids=tokenizer.eos_ids,
+        has_tokenizer=not tokenizer.ids_only,
+        has_chat_template=tokenizer.chat_template is not None,
+        warnings=warnings,
+    )
+    return LoadedModel(decoder=decoder, tokenizer=tokenizer, info=info)
