@@ -1,0 +1,128 @@
+"""An export from the engine to the disk: asks, writes what comes on a thread of its own, says how it ended."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from model.protocol.export_requests import ExportReply
+from model.protocol.file_writing import FileWriteError, IncomingFiles
+from model.protocol.wire import ErrorInfo
+
+if TYPE_CHECKING:
+    from app.engine import EngineClient, Pending
+    from model.protocol.export_requests import FilePart
+    from model.protocol.framing import Array, Arrays
+    from model.protocol.wire import Progress, Request
+
+WAITING_PARTS = 32
+"""Parts (1 MiB at most each) the disk may be behind; the engine sends eight before it waits for their acks."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Piece:
+    part: FilePart
+    data: Array
+
+
+class FileExport(QObject):
+    """One export under way. Ends with exactly one of `finished` and `failed`; neither leaves half a file.
+
+    `message` is any request whose parts are `FilePart`s and whose reply is an `ExportReply`; its files go into `folder`
+    under names made safe. A cancelled export ends as `failed` with the code `cancelled`.
+    """
+
+    progressed = Signal(object)  # Progress
+    finished = Signal(object)  # list[Path]
+    failed = Signal(object)  # ErrorInfo
+    _refused = Signal()  # the disk takes no more; from the writing thread
+    _settled = Signal(object)  # list[Path] or ErrorInfo; from the writing thread
+
+    def __init__(self, engine: EngineClient, folder: Path, *, overwrite: bool, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._engine, self._folder, self._overwrite = engine, folder, overwrite
+        self._items: queue.Queue[_Piece | ExportReply | ErrorInfo] = queue.Queue(WAITING_PARTS)
+        self._thread = threading.Thread(target=self._write_all, name="export files", daemon=True)
+        self._pending: Pending | None = None
+        self._closed = False
+        self._refused.connect(self.cancel, Qt.ConnectionType.QueuedConnection)
+        self._settled.connect(self._on_settled, Qt.ConnectionType.QueuedConnection)
+
+    @property
+    def running(self) -> bool:
+        """Between `start` and the end."""
+        return self._thread.is_alive()
+
+    def start(self, message: Request) -> None:
+        """Asks the engine; once only."""
+        self._thread.start()
+        self._pending = self._engine.request(
+            message,
+            on_reply=self._on_reply,
+            on_part=self._on_part,
+            on_progress=self._on_progress,
+            on_error=self._items.put,
+            priority="background",
+            owner=self,
+        )
+
+    def cancel(self) -> None:
+        """Asks for an early end."""
+        if self._pending is not None:
+            self._pending.cancel()
+
+    def close(self) -> None:
+        """Ends it and waits for the disk, without a signal: for the end of the program."""
+        if self.running:
+            self._closed = True
+            self.cancel()
+            self._items.put(ErrorInfo(code="cancelled", message=""))
+            self._thread.join()
+
+    def _on_part(self, part: FilePart, arrays: Arrays) -> None:
+        if not self._closed:
+            self._items.put(_Piece(part=part, data=arrays["data"]))
+
+    def _on_reply(self, reply: ExportReply, _arrays: Arrays) -> None:
+        self._items.put(reply)
+
+    def _on_progress(self, progress: Progress) -> None:
+        self.progressed.emit(progress)
+
+    def _on_settled(self, outcome: list[Path] | ErrorInfo) -> None:
+        self._thread.join()
+        if self._closed:
+            return
+        if isinstance(outcome, ErrorInfo):
+            self.failed.emit(outcome)
+        else:
+            self.finished.emit(outcome)
+
+    def _write_all(self) -> None:
+        """The writing thread. The disk's refusal, where there is one, is what is told, whatever the engine says."""
+        with IncomingFiles(self._folder, overwrite=self._overwrite) as files:
+            outcome = self._write_into(files)
+        if not self._closed:
+            self._settled.emit(outcome)
+
+    def _write_into(self, files: IncomingFiles) -> list[Path] | ErrorInfo:
+        refusal: ErrorInfo | None = None
+        while True:
+            item = self._items.get()
+            if isinstance(item, ErrorInfo):
+                return refusal or item
+            try:
+                if isinstance(item, ExportReply):
+                    return refusal or files.finish(item.files)
+                if refusal is None:
+                    files.add(item.part, item.data)
+            except FileWriteError as error:
+                refusal = ErrorInfo.of(error)
+                if isinstance(item, ExportReply):
+                    return refusal
+                self._refused.emit()

@@ -1,0 +1,257 @@
+"""Writes what an export sends: whole files or none, and never half of one over what was there before.
+
+Each file grows beside its target under a hidden name, is checked against the size and hash the engine names, synced
+to disk and renamed into place. Used by the window and by the command line; needs neither torch nor Qt.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from model.errors import DecoderscopeError
+from model.protocol.export_requests import FileInfo, FilePart
+from model.protocol.framing import Array
+
+MAX_NAME_BYTES = 200
+"""Of a file's name in UTF-8: filesystems take 255, some less once encrypted, and a suffix may be added."""
+_FORBIDDEN = frozenset('<>:"/\\|?*')
+_RESERVED = frozenset({"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))})
+_REASONS = {
+    errno.ENOSPC: "the disk is full. Free some space or choose another folder",
+    errno.EDQUOT: "the disk quota is used up. Free some space or choose another folder",
+    errno.EFBIG: "the file is larger than this disk or session allows. Choose another folder or a smaller export",
+    errno.EACCES: "you have no permission to write there. Choose another folder",
+    errno.EPERM: "you have no permission to write there. Choose another folder",
+    errno.EROFS: "the disk is read-only. Choose another folder",
+    errno.ENOENT: "the folder does not exist. Choose another one, or make it first",
+    errno.ENOTDIR: "a part of the path is not a folder. Choose another folder",
+    errno.ENAMETOOLONG: "the name is too long. Choose a shorter one",
+    errno.EIO: "the disk reported an error. Choose another one",
+}
+
+
+class FileWriteError(DecoderscopeError):
+    """A file that could not be written; what was there before is as it was."""
+
+    code = "file_write"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path.name} could not be written to {path.parent}: {reason}. Nothing was changed.")
+
+    @classmethod
+    def of(cls, path: Path, error: OSError) -> FileWriteError:
+        """The sentence for what the system said."""
+        reason = _REASONS.get(error.errno or 0)
+        return cls(path, reason or f"{error.strerror or error}. Choose another folder")
+
+
+class FileExistsAlreadyError(FileWriteError):
+    """A target that is there and may not be replaced."""
+
+    code = "file_exists"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "a file of this name is there already. Choose another name, or allow overwriting")
+
+
+class BrokenTransferError(FileWriteError):
+    """What arrived is not what was sent."""
+
+    code = "broken_transfer"
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(path, f"{what}. Export it again")
+
+
+def safe_name(name: str) -> str:
+    """A file name that every filesystem takes: no separators, colons or controls, nothing reserved, short enough, its
+    extension kept; other characters, emoji too, as they are. Never empty, never with a folder in it."""
+    kept = "".join(
+        "-" if character in _FORBIDDEN else "" if unicodedata.category(character) in {"Cc", "Cs"} else character
+        for character in unicodedata.normalize("NFC", name)
+    ).strip(" .")
+    stem, dot, extension = kept.rpartition(".")
+    if not dot or len(extension.encode()) > 24 or " " in extension:
+        stem, extension = kept, ""
+    stem = stem.rstrip(" .")
+    room = MAX_NAME_BYTES - (len(extension.encode()) + 1 if extension else 0)
+    stem = stem.encode()[:room].decode(errors="ignore").rstrip(" .\u200d\ufe0f") or "export"
+    if stem.partition(".")[0].upper() in _RESERVED:
+        stem += "-"
+    return f"{stem}.{extension}" if extension else stem
+
+
+class _Growing:
+    """One file under its hidden name."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.temporary = target.parent / f".decoderscope-{secrets.token_hex(8)}.part"
+        self.size = 0
+        self.complete = False
+        self.hash = hashlib.sha256()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            self._descriptor = os.open(self.temporary, flags, _mode(target))
+        except OSError as error:
+            raise FileWriteError.of(target, error) from error
+
+    def write(self, data: memoryview) -> None:
+        try:
+            rest = data
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            raise FileWriteError.of(self.target, error) from error
+        self.hash.update(data)
+        self.size += len(data)
+
+    def settle(self) -> None:
+        """To the disk, and closed; a full disk may show only here."""
+        try:
+            os.fsync(self._descriptor)
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+        except OSError as error:
+            raise FileWriteError.of(self.target, error) from error
+
+    def put_in_place(self, *, overwrite: bool) -> None:
+        """Renames it over its target, or, unless `overwrite`, beside whatever may have appeared there meanwhile."""
+        try:
+            if overwrite:
+                self.temporary.replace(self.target)
+                return
+            try:
+                os.link(self.temporary, self.target)
+            except FileExistsError:
+                raise FileExistsAlreadyError(self.target) from None
+            except OSError:  # no hard links there
+                if self.target.exists():
+                    raise FileExistsAlreadyError(self.target) from None
+                self.temporary.replace(self.target)
+            else:
+                self.temporary.unlink()
+        except OSError as error:
+            raise FileWriteError.of(self.target, error) from error
+
+    def discard(self) -> None:
+        """Closes it and takes it away."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            with suppress(OSError):
+                os.close(descriptor)
+        with suppress(OSError):
+            self.temporary.unlink(missing_ok=True)
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, else the user's usual ones."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode) | stat.S_IWUSR
+    except OSError:
+        return 0o666
+
+
+class IncomingFiles:
+    """The files of one export on their way into `folder`. A context manager: what was not finished is taken away.
+
+    `add` each part in the order in which it comes, `finish` with what the reply lists. Both raise FileWriteError,
+    after which nothing of this export is left behind. One thread at a time.
+    """
+
+    def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
+        self.folder, self.overwrite = folder, overwrite
+        self._files: dict[str, _Growing] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abandon()
+
+    def target(self, name: str) -> Path:
+        """Where a file of this name goes: through a symbolic link to what it names."""
+        path = self.folder / safe_name(name)
+        return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+    def add(self, part: FilePart, data: bytes | memoryview | Array) -> None:
+        """Writes one part."""
+        try:
+            file = self._files.get(part.name) or self._begin(part.name)
+            if file.complete or part.offset != file.size:
+                raise BrokenTransferError(file.target, f"a part came at {part.offset:,} where {file.size:,} was due")
+            file.write(data.data.cast("B") if isinstance(data, np.ndarray) else memoryview(data))
+            if part.last:
+                file.complete = True
+                _check_hash(file, part.sha256)
+        except FileWriteError:
+            self.abandon()
+            raise
+
+    def finish(self, files: Sequence[FileInfo]) -> list[Path]:
+        """Checks every file against the list, syncs all, then renames all; returns where they are."""
+        try:
+            missing = [info.name for info in files if info.name not in self._files]
+            if missing or len(files) != len(self._files):
+                raise BrokenTransferError(self.target((missing or ["export"])[0]), "a file of the export never came")
+            for info in files:
+                file = self._files[info.name]
+                if not file.complete or file.size != info.size:
+                    what = f"{file.size:,} of {info.size:,} bytes came"
+                    raise BrokenTransferError(file.target, what)
+                _check_hash(file, info.sha256)
+            for file in self._files.values():
+                file.settle()
+            for file in self._files.values():
+                file.put_in_place(overwrite=self.overwrite)
+            _sync_folder(self.folder)
+            return [file.target for file in self._files.values()]
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Takes away whatever is not in place; may be called at any time, any number of times."""
+        for file in self._files.values():
+            file.discard()
+        self._files.clear()
+
+    def _begin(self, name: str) -> _Growing:
+        target = self.target(name)
+        if any(file.target == target for file in self._files.values()):
+            raise BrokenTransferError(target, "two files of the export have this name")
+        if target.exists():
+            if not target.is_file():
+                raise FileWriteError(target, "something that is not a file has this name. Choose another name")
+            if not self.overwrite:
+                raise FileExistsAlreadyError(target)
+        file = self._files[name] = _Growing(target)
+        return file
+
+
+def _check_hash(file: _Growing, expected: str) -> None:
+    if file.hash.hexdigest() != expected:
+        raise BrokenTransferError(file.target, "its SHA-256 is not the one that was sent")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the new names last through a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
