@@ -27,7 +27,7 @@ class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells."""
 
     square: bool = True
-    most_pitch: float = 44.0
+    most_pitch: float = 60.0
     axes: bool = True
     readout: bool = True
     bar: bool = True

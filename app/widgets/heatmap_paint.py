@@ -176,10 +176,10 @@ def _paint_guides(painter: QPainter, heat: HeatMap, cell: tuple[int, int]) -> No
     painter.save()
     painter.setClipRect(area.adjusted(-6, -6, 0, 0))
     middle = rect.center()
-    for pen, offset in ((QPen(shade, 3), 0.0), (QPen(colour, 1), 0.0)):
+    for pen in (QPen(shade, 2.4), QPen(colour, 1)):
         painter.setPen(pen)
-        painter.drawLine(QPointF(area.left() - 6, middle.y() + offset), QPointF(rect.left(), middle.y() + offset))
-        painter.drawLine(QPointF(middle.x() + offset, area.top() - 6), QPointF(middle.x() + offset, rect.top()))
+        painter.drawLine(QPointF(area.left() - 6, middle.y()), QPointF(rect.left(), middle.y()))
+        painter.drawLine(QPointF(middle.x(), area.top() - 6), QPointF(middle.x(), rect.top()))
     painter.restore()
 
 
@@ -220,4 +220,13 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
         number=f"{index:,}" if ruler and axis.named else "",
     )
     edge, room = (geometry.area.left(), geometry.row_room) if rows else (geometry.area.top(), geometry.col_room)
+    # Labels it would cover in part are taken away whole.
+    outline = axis.outline(label, edge, room, bold=True, margin=2.0)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(heat.theme.palette.panel)
+    for other in axis_labels(heat)[0 if rows else 1]:
+        if abs(other.centre - centre) < 2 * axis.spacing:
+            covered = axis.outline(other, edge, room, margin=1.5)
+            if covered.intersects(outline):
+                painter.drawPolygon(covered)
     axis.paint_hovered(painter, label, edge, room)
