@@ -26,6 +26,7 @@ MAGIC = b"DSC1"
 MAX_HEADER_BYTES = 16 * 2**20
 MAX_BLOB_BYTES = 64 * 2**20
 CHUNK_BYTES = 2**20  # largest piece of a streamed file
+SHOWN_BYTES = 60  # of what came instead of a frame
 _PREFIX = struct.Struct("<4sIQ")
 
 Array = NDArray[Any]
@@ -74,10 +75,9 @@ class FrameDecoder:
         self._buffer += data
         frames: list[Frame] = []
         start = 0
+        self._check_magic(start)
         while len(self._buffer) - start >= _PREFIX.size:
-            magic, header_bytes, blob_bytes = _PREFIX.unpack_from(self._buffer, start)
-            if magic != MAGIC:
-                raise ProtocolError(f"The stream holds {bytes(magic)!r} where a frame should begin with {MAGIC!r}.")
+            _magic, header_bytes, blob_bytes = _PREFIX.unpack_from(self._buffer, start)
             _check_sizes(header_bytes, blob_bytes)
             end = start + _PREFIX.size + header_bytes + blob_bytes
             if len(self._buffer) < end:
@@ -87,8 +87,14 @@ class FrameDecoder:
                 _decode(bytes(self._buffer[body : body + header_bytes]), bytes(self._buffer[body + header_bytes : end]))
             )
             start = end
+            self._check_magic(start)
         del self._buffer[:start]
         return frames
+
+    def _check_magic(self, start: int) -> None:
+        if self._buffer[start : start + len(MAGIC)] != MAGIC[: len(self._buffer) - start]:
+            found = bytes(self._buffer[start : start + SHOWN_BYTES])
+            raise ProtocolError(f"The stream holds {found!r} where a frame should begin with {MAGIC!r}.")
 
 
 def _check_sizes(header_bytes: int, blob_bytes: int) -> None:
