@@ -73,10 +73,14 @@ class CommandRegistry(QObject):
             self._commands.pop(command_id, None)
         self.changed.emit()
 
+    def can(self, command_id: str) -> bool:
+        """Whether a command exists and is enabled."""
+        command = self._commands.get(command_id)
+        return command is not None and command.enabled()
+
     def run(self, command_id: str) -> bool:
         """Runs a command if it is enabled; says whether it did."""
-        command = self._commands.get(command_id)
-        if command is None or not command.enabled():
+        if not self.can(command_id):
             return False
-        command.run()
+        self._commands[command_id].run()
         return True

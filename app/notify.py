@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo
 
 log = logging.getLogger("decoderscope.app")
-QUIET_CODES = frozenset({"cancelled", "superseded"})
+QUIET_CODES = frozenset({"cancelled", "superseded", "engine_lost"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,6 @@ class Notifier(QObject):
         self.trouble.emit(trouble)
 
     def engine_error(self, title: str, error: ErrorInfo, *ways_out: WayOut) -> None:
-        """An error from the engine; a cancel or a replaced request is none."""
+        """An error from the engine; a cancel, a replaced request and a lost engine (it has its banner) are none."""
         if error.code not in QUIET_CODES:
             self.fail(Trouble(title=title, message=error.message, details=error.details, ways_out=ways_out))

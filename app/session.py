@@ -18,6 +18,7 @@ from app.prompt_state import EXAMPLE_PROMPT, PromptState
 from app.run_book import Kept, PathToken, RunBook
 from app.sampler_state import SamplerState
 from model.protocol.engine_requests import (
+    CatalogueEntry,
     GetMemory,
     GetModel,
     HelloReply,
@@ -40,6 +41,8 @@ from model.protocol.run_requests import (
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, SamplerSettings, Token
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from app.engine import EngineClient, Pending
     from app.notify import Notifier
     from app.selection import Selection
@@ -51,7 +54,6 @@ EXAMPLE_STEPS = 7
 EXAMPLE_VIEW = (13, 8)  # layer, head where "it" reads "animal" on the default model
 EXAMPLE_CELL = (8, 1)
 MAX_STEPS_WAITING = 64
-ABSENT_CODES = frozenset({"absent", "model_absent", "no_default_model", "not_fetched"})
 
 
 class Topic(StrEnum):
@@ -104,7 +106,7 @@ class Session(QObject):
     """State of the run and the ways to change it. `changed` carries a Topic."""
 
     changed = Signal(object)
-    modelAbsent = Signal(object)
+    modelAbsent = Signal(str)  # why; empty: the default model has not been fetched
 
     def __init__(
         self,
@@ -122,6 +124,7 @@ class Session(QObject):
         self.hello: HelloReply | None = None
         self.model: ModelInfo | None = None
         self.source = ""
+        self.first_source = ""
         self.progress: Progress | None = None
         self.progress_title = ""
         self.prompt = PromptState(engine, self)
@@ -133,6 +136,8 @@ class Session(QObject):
         self._steps_wanted = 0
         self._pending: Pending | None = None
         self._lost: Kept | None = None
+        self._redo: Callable[[], None] | None = None
+        self._interrupted: Callable[[], None] | None = None
         self.prompt.changed.connect(lambda: self.changed.emit(Topic.PROMPT))
         self.sampling.settingsChanged.connect(lambda: self.changed.emit(Topic.SAMPLER))
         self.sampling.distributionChanged.connect(lambda: self.changed.emit(Topic.DISTRIBUTION))
@@ -231,6 +236,11 @@ class Session(QObject):
 
     # engine and model
 
+    @property
+    def default_entry(self) -> CatalogueEntry | None:
+        """The catalogue's first model, which is the default."""
+        return self.hello.catalogue[0] if self.hello and self.hello.catalogue else None
+
     def start(self) -> None:
         """Starts the engine and opens the model used last, or the default."""
         self.engine.start()
@@ -268,6 +278,14 @@ class Session(QObject):
             ),
         )
 
+    def open_default(self) -> None:
+        """Opens the default model, fetching it first when it is not on this machine."""
+        default = self.default_entry
+        if default is not None and not default.path:
+            self.get_model(default.name)
+        else:
+            self.open_model("")
+
     def restart_engine(self) -> None:
         """Starts a new engine; model, prompt, tokens, nodes and settings come back."""
         self.engine.restart()
@@ -288,9 +306,11 @@ class Session(QObject):
         prompt = self.prompt
         message = Prefill(text=prompt.text, add_special=prompt.add_special, chat=prompt.chat, truncate=truncate)
         settings = SamplerSettings(temperature=0.0) if greedy else self.sampler
+        self._redo = lambda: self.prefill(truncate=truncate, then_steps=then_steps, greedy=greedy)
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self._end()
+            self._lost = self._redo = None
             self._new_run(reply)
             if then_steps:
                 self._step(then_steps, settings)
@@ -376,28 +396,33 @@ class Session(QObject):
         self.engine_message = self.engine.message
         if status is EngineStatus.READY and previous is not EngineStatus.SILENT:
             self.hello = self.engine.hello
-            self._restore() if self._lost or self.model else self._first_open()
-        elif status in {EngineStatus.LOST, EngineStatus.OFF} and previous not in {status, EngineStatus.OFF}:
+            self.open_model(self.source) if self.model else self._first_open()
+        elif previous in {EngineStatus.READY, EngineStatus.SILENT} and status is not EngineStatus.SILENT:
             self._keep()
         self.changed.emit(Topic.ENGINE)
 
     def _first_open(self) -> None:
         recent = self.settings.values.recent_models
-        self.open_model(recent[0] if recent else "")
+        source = self.first_source or (recent[0] if recent else "")
+        default = self.default_entry
+        if not source and default is not None and not default.path:
+            self.modelAbsent.emit("")
+        else:
+            self.open_model(source)
 
     def _keep(self) -> None:
         """The engine is gone: what it held is remembered, what was under way is over."""
         self._lost = self.book.kept() or self._lost
+        if self.phase is Phase.PREFILL:
+            self._interrupted = self._redo
         self._steps_wanted = 0
         self.prompt.set_ready(False)
         self._end()
 
-    def _restore(self) -> None:
-        self.open_model(self.source)
-
     def _on_model(self, info: ModelInfo, source: str) -> None:
         self._end()
-        kept, self._lost = self._lost, None
+        kept, redo = self._lost, self._interrupted
+        self._interrupted = None
         same = self.model is not None and self.source == source and self.model.d_vocab == info.d_vocab
         first = self.model is None
         self.model, self.source = info, source
@@ -408,12 +433,15 @@ class Session(QObject):
         self.prompt.set_ready(True)
         for warning in info.warnings:
             self.notify.tell(warning)
-        if kept and same:
+        if kept and same and not redo:
             self._ask_restore(kept)
             return
         if not same:
+            self._lost = None
             self._clear_run()
-        if first:
+        if redo:
+            redo()
+        elif first:
             self._show_example()
 
     def _show_example(self) -> None:
@@ -425,6 +453,7 @@ class Session(QObject):
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self._end()
+            self._lost = None
             self._new_run(reply)
             self.notify.say(tr("The run is back as it was."))
 
@@ -436,8 +465,8 @@ class Session(QObject):
 
     def _on_open_error(self, error: ErrorInfo, source: str) -> None:
         self._end()
-        if self.model is None and (error.code in ABSENT_CODES or not source):
-            self.modelAbsent.emit(error)
+        if self.model is None and error.code != "engine_lost":
+            self.modelAbsent.emit("" if error.code == "cancelled" else error.message)
             return
         again = WayOut(label=tr("Try again"), run=lambda: self.open_model(source))
         self.notify.engine_error(tr("The model was not opened"), error, again)

@@ -1,0 +1,173 @@
+"""The commands of the window: one list, from which menus, toolbar, palette and the sheet of keys are drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.commands import Command
+from app.i18n import LANGUAGES
+from app.theme import MAX_SCALE, MIN_SCALE
+
+if TYPE_CHECKING:
+    from app.context import AppContext
+    from app.window import MainWindow
+
+SCALE_STEP = 0.1
+
+
+def file_commands(window: MainWindow) -> tuple[Command, ...]:
+    """Opening, exporting, leaving."""
+    return (
+        Command(id="file.open", title="Open a model …", shortcuts=("Ctrl+O",), menu="File", run=window.ask_open),
+        Command(id="file.quit", title="Quit", shortcuts=("Ctrl+Q",), menu="File", group=9, run=lambda: _close(window)),
+    )
+
+
+def _close(window: MainWindow) -> None:
+    window.close()
+
+
+def run_commands(ctx: AppContext) -> tuple[Command, ...]:
+    """Prefill, steps, branches."""
+    session = ctx.session
+
+    def idle() -> bool:
+        return session.can_run and not session.busy
+
+    def has_run() -> bool:
+        return session.run is not None and session.can_run
+
+    def has_steps() -> bool:
+        return has_run() and not session.busy and bool(session.run and session.run.path)
+
+    def can_step() -> bool:
+        return has_run() and session.phase in {"ready", "decode"}
+
+    def many(n: int) -> Command:
+        return Command(
+            id=f"run.step{n}",
+            title=f"Step {n} times",
+            menu="Run",
+            group=1,
+            enabled=can_step,
+            run=lambda: session.step(n),
+        )
+
+    return (
+        Command(
+            id="run.prefill", title="Prefill", shortcuts=("Ctrl+Return", "Ctrl+Enter"), menu="Run", enabled=idle,
+            run=session.prefill,
+        ),
+        Command(
+            id="run.step", title="Step", shortcuts=("Space", "Right"), keys="unclaimed", menu="Run", group=1,
+            enabled=can_step, run=session.step,
+        ),
+        Command(
+            id="run.back", title="Step back", shortcuts=("Left",), keys="unclaimed", menu="Run", group=1,
+            enabled=has_steps, run=session.back,
+        ),
+        many(8),
+        many(32),
+        Command(
+            id="run.run", title="Run until end of text", shortcuts=("R",), keys="letter", menu="Run", group=1,
+            enabled=lambda: has_run() and not session.busy, run=session.run_until_end,
+        ),
+        Command(
+            id="run.stop", title="Stop", shortcuts=("Escape",), keys="unclaimed", menu="Run", group=1,
+            enabled=lambda: session.busy, run=session.stop,
+        ),
+        Command(
+            id="run.first", title="First step", shortcuts=("Home",), keys="unclaimed", menu="Run", group=2,
+            enabled=has_steps, run=session.first,
+        ),
+        Command(
+            id="run.last", title="Last step", shortcuts=("End",), keys="unclaimed", menu="Run", group=2,
+            enabled=lambda: has_run() and not session.busy, run=session.last,
+        ),
+        Command(
+            id="run.restart_engine", title="Restart the engine", menu="Run", group=3, run=session.restart_engine,
+        ),
+    )  # fmt: skip
+
+
+def look_commands(ctx: AppContext) -> tuple[Command, ...]:
+    """What is looked at: layer, head, query, stage, scale."""
+    selection = ctx.selection
+    rows = (
+        ("view.layer_down", "Previous layer", "[", lambda: selection.step_layer(-1)),
+        ("view.layer_up", "Next layer", "]", lambda: selection.step_layer(1)),
+        ("view.head_down", "Previous head", "-", lambda: selection.step_head(-1)),
+        ("view.head_up", "Next head", "=", lambda: selection.step_head(1)),
+        ("view.query_up", "Previous query token", ",", lambda: selection.step_query(-1)),
+        ("view.query_down", "Next query token", ".", lambda: selection.step_query(1)),
+        ("view.stage", "Next stage of attention", "S", selection.cycle_stage),
+        ("view.scale", "Next colour scale", "L", selection.cycle_scale),
+    )
+    return tuple(
+        Command(id=command_id, title=title, shortcuts=(key,), keys="letter", menu="View", group=1, run=run,
+                enabled=lambda: ctx.session.run is not None)
+        for command_id, title, key, run in rows
+    )  # fmt: skip
+
+
+def view_commands(window: MainWindow) -> tuple[Command, ...]:
+    """The window itself: layout, theme, language, size of text."""
+    theme, settings = window.theme, window.settings
+
+    def zoom(by: float) -> None:
+        scale = round(min(MAX_SCALE, max(MIN_SCALE, theme.text_scale + by)), 2) if by else 1.0
+        settings.update(text_scale=scale)
+
+    def choose_theme(name: str) -> Command:
+        return Command(
+            id=f"view.theme.{name}", title={"system": "As the system", "light": "Light", "dark": "Dark"}[name],
+            menu="View", group=5, submenu="Theme", checked=lambda: settings.values.theme == name,
+            run=lambda: settings.update(theme=name),
+        )  # fmt: skip
+
+    def choose_language(code: str, title: str) -> Command:
+        return Command(
+            id=f"view.language.{code or 'system'}", title=title, menu="View", group=5, submenu="Language",
+            checked=lambda: settings.values.language == code, run=lambda: settings.update(language=code),
+        )  # fmt: skip
+
+    return (
+        Command(id="view.palette", title="Find a command …", shortcuts=("Ctrl+Shift+P",), menu="View",
+                run=window.open_palette),
+        Command(id="view.full_screen", title="Full screen", shortcuts=("F11",), menu="View", group=2,
+                checked=window.isFullScreen, run=window.toggle_full_screen),
+        Command(id="view.reset_layout", title="Reset the layout", menu="View", group=4, run=window.reset_layout),
+        Command(id="view.save_layout", title="Save the layout as …", menu="View", group=4, run=window.save_layout_as),
+        *(choose_theme(name) for name in ("system", "light", "dark")),
+        choose_language("", "As the system"),
+        *(choose_language(code, title) for code, title in LANGUAGES.items()),
+        Command(id="view.text_larger", title="Larger text", shortcuts=("Ctrl+=", "Ctrl++"), menu="View", group=6,
+                enabled=lambda: theme.text_scale < MAX_SCALE, run=lambda: zoom(SCALE_STEP)),
+        Command(id="view.text_smaller", title="Smaller text", shortcuts=("Ctrl+-",), menu="View", group=6,
+                enabled=lambda: theme.text_scale > MIN_SCALE, run=lambda: zoom(-SCALE_STEP)),
+        Command(id="view.text_normal", title="Normal text", shortcuts=("Ctrl+0",), menu="View", group=6,
+                run=lambda: zoom(0)),
+    )  # fmt: skip
+
+
+def model_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
+    """The model and the proof of its numbers."""
+    session = ctx.session
+    return (
+        Command(id="model.open", title="Open another model …", menu="Model", run=window.ask_open),
+        Command(id="model.default", title="Open the default model", menu="Model", run=session.open_default,
+                enabled=lambda: session.hello is not None and not session.busy),
+        Command(id="model.reload", title="Open it again", menu="Model", run=lambda: session.open_model(session.source),
+                enabled=lambda: session.model is not None and not session.busy),
+        Command(id="model.check", title="Check the numbers", menu="Model", group=1,
+                run=lambda: session.ask_self_check(quick=False), enabled=lambda: session.run is not None),
+    )  # fmt: skip
+
+
+def help_commands(window: MainWindow) -> tuple[Command, ...]:
+    """Keys, log, about."""
+    return (
+        Command(id="help.keys", title="Keys", shortcuts=("F1",), menu="Help", run=window.open_keys),
+        Command(id="help.log", title="Show the log", menu="Help", group=1, run=window.open_log),
+        Command(id="help.about", title="About Decoderscope", menu="Help", group=1, run=window.open_about),
+    )

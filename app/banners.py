@@ -1,0 +1,137 @@
+"""Bars between toolbar and panels: the engine is gone, and notices that stay until they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolBar, QToolButton, QVBoxLayout, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+MAX_NOTICES = 3
+
+
+class Banner(QWidget):
+    """One bar: icon, sentence, buttons."""
+
+    def __init__(self, theme: Theme, voice: str) -> None:
+        super().__init__()
+        self._theme, self._voice = theme, voice
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 6, 8, 6)
+        row.setSpacing(10)
+        self.picture = QLabel()
+        self.sentence = QLabel()
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setWordWrap(True)
+        row.addWidget(self.picture)
+        row.addWidget(self.sentence, 1)
+        self.row = row
+        theme.changed.connect(self.restyle)
+        self.restyle()
+
+    def add_button(self, text: str, run: Callable[[], object], *, primary: bool = False) -> QPushButton:
+        button = QPushButton(text)
+        button.setProperty("primary", primary)
+        button.setProperty("compact", True)
+        button.clicked.connect(lambda _checked=False: run())
+        self.row.addWidget(button)
+        return button
+
+    def add_close(self, run: Callable[[], object]) -> None:
+        button = QToolButton()
+        button.setProperty("flat", True)
+        button.setFixedSize(24, 24)
+        button.setIcon(self._theme.icon("close", "secondary", 12))
+        button.setAccessibleName(tr("Close this notice"))
+        button.setToolTip(tr("Close this notice"))
+        button.clicked.connect(lambda _checked=False: run())
+        self.row.addWidget(button)
+
+    def restyle(self) -> None:
+        icon = "warning" if self._voice != "accent" else "info"
+        self.picture.setPixmap(self._theme.pixmap(icon, self._voice, 16, 2))
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(getattr(colours, self._voice), 1))
+        painter.setBrush(getattr(colours, f"{self._voice}_tint"))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+
+
+class BannerBar(QToolBar):
+    """Holds the banners; takes no room when there are none."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setObjectName("BannerBar")
+        self.setMovable(False)
+        self.setFloatable(False)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.toggleViewAction().setVisible(False)
+        holder = QWidget()
+        self._column = QVBoxLayout(holder)
+        self._column.setContentsMargins(8, 8, 8, 0)
+        self._column.setSpacing(6)
+        self.addWidget(holder)
+        self.engine: Banner | None = None
+        self.notices: list[Banner] = []
+        self.hide()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, super().sizeHint().height())
+
+    def engine_lost(self, sentence: str, restart: Callable[[], object], details: Callable[[], object] | None) -> None:
+        """Says that the engine is gone, with one click to start it again."""
+        self.engine_back()
+        self.engine = Banner(self._theme, "red")
+        self.engine.setObjectName("engine-banner")
+        self.engine.sentence.setText(sentence)
+        if details is not None:
+            self.engine.add_button(tr("Details"), details)
+        self.engine.add_button(tr("Restart the engine"), restart, primary=True).setObjectName("restart-engine")
+        self._column.insertWidget(0, self.engine)
+        self.show()
+
+    def engine_back(self) -> None:
+        """The engine is there: its banner goes."""
+        if self.engine is not None:
+            self._drop(self.engine)
+            self.engine = None
+        self._fit()
+
+    def notice(self, text: str) -> None:
+        """A notice until it is closed; the oldest gives way."""
+        if any(banner.sentence.text() == text for banner in self.notices):
+            return
+        banner = Banner(self._theme, "amber")
+        banner.sentence.setText(text)
+        banner.add_close(lambda: self._close(banner))
+        self.notices.append(banner)
+        self._column.addWidget(banner)
+        if len(self.notices) > MAX_NOTICES:
+            self._close(self.notices[0])
+        self.show()
+
+    def _close(self, banner: Banner) -> None:
+        self.notices.remove(banner)
+        self._drop(banner)
+        self._fit()
+
+    def _drop(self, banner: Banner) -> None:
+        self._column.removeWidget(banner)
+        banner.hide()
+        banner.deleteLater()
+
+    def _fit(self) -> None:
+        self.setVisible(self.engine is not None or bool(self.notices))

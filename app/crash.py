@@ -1,0 +1,108 @@
+"""What happens to errors nobody caught: a log file, a line for the person, and a stack on a hard crash."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import logging.handlers
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO
+
+from PySide6.QtCore import QMessageLogContext, QSocketNotifier, QtMsgType, qInstallMessageHandler
+from PySide6.QtWidgets import QApplication
+
+from app.i18n import tr
+from app.notify import Notifier, Trouble
+from app.settings import log_folder
+
+log = logging.getLogger("decoderscope.app")
+MAX_LOG_BYTES = 2**20
+_LEVELS = {
+    QtMsgType.QtDebugMsg: logging.DEBUG,
+    QtMsgType.QtInfoMsg: logging.INFO,
+    QtMsgType.QtWarningMsg: logging.WARNING,
+    QtMsgType.QtCriticalMsg: logging.ERROR,
+    QtMsgType.QtFatalMsg: logging.CRITICAL,
+}
+_HARMLESS = ("propagateSizeHints", "QFont::setPixelSize", "XDG_RUNTIME_DIR")
+
+
+def install(notify: Notifier) -> None:
+    """Log file, excepthook, Qt's messages, faulthandler."""
+    stream = _open_log()
+    faulthandler.enable(file=stream or sys.stderr, all_threads=True)
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            QApplication.quit()
+            return
+        details = "".join(traceback.format_exception(kind, error, trace))
+        notify.fail(
+            Trouble(
+                title=tr("Something in the window went wrong"),
+                message=tr(
+                    "{error}. Nothing is lost; if it comes again, please report it with the details.",
+                    error=error or kind.__name__,
+                ),
+                details=details,
+            )
+        )
+
+    def thread_hook(arguments: threading.ExceptHookArgs) -> None:
+        log.error("in a thread", exc_info=arguments.exc_value)
+
+    sys.excepthook = hook
+    threading.excepthook = thread_hook
+    qInstallMessageHandler(_on_qt_message)
+
+
+def _open_log() -> IO[str] | None:
+    """The log file's stream for faulthandler; without a writable folder the log goes to stderr."""
+    log.setLevel(logging.INFO)
+    path: Path = log_folder() / "decoderscope.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler: logging.Handler = logging.handlers.RotatingFileHandler(
+            path, maxBytes=MAX_LOG_BYTES, backupCount=2, encoding="utf-8"
+        )
+        stream = path.with_name("crash.log").open("w", encoding="utf-8")
+    except OSError:
+        handler, stream = logging.StreamHandler(), None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    return stream
+
+
+def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str | None) -> None:
+    if not any(word in (message or "") for word in _HARMLESS):
+        log.log(_LEVELS.get(kind, logging.WARNING), "Qt: %s (%s:%s)", message, context.file, context.line)
+
+
+def quit_on_signals(application: QApplication) -> None:
+    """SIGINT and SIGTERM close the window as a person would."""
+    import socket  # noqa: PLC0415 - only where signals are handled
+
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    notifier = QSocketNotifier(near.fileno(), QSocketNotifier.Type.Read, application)
+
+    def wake() -> None:
+        near.recv(64)
+        application.closeAllWindows()
+        application.quit()
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        """Python runs this when the interpreter next does; the byte written to the socket wakes Qt's loop for it."""
+
+    notifier.activated.connect(wake)
+    signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)
+    application.setProperty("signal sockets", True)
+    notifier.destroyed.connect(lambda: (near.close(), far.close()))

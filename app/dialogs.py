@@ -1,0 +1,330 @@
+"""Dialogs: an error with its way out, opening a model, the sheet of keys, about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n import tr
+from app.keys import shortcut_text
+from app.statusbar import size
+from model.protocol.engine_requests import LoadPlan, PlanModel
+
+if TYPE_CHECKING:
+    from app.commands import CommandRegistry
+    from app.notify import Trouble
+    from app.session import Session
+    from app.theme import Theme
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
+
+PLAN_DELAY_MS = 350
+KEYS_RULE = (
+    "Letters act while no text field has the focus; arrows, Home, End and Space belong to the focused widget first."
+)
+ABOUT = "A microscope for decoder-only language models. Every number on the screen is the number the model used."
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+def label(text: str, role: str = "", *, wrap: bool = False) -> QLabel:
+    """A label of plain text in one of the style sheet's roles."""
+    made = QLabel(text)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setProperty("role", role)
+    made.setWordWrap(wrap)
+    return made
+
+
+class ErrorDialog(QDialog):
+    """What went wrong, where, why, and what to do. Esc closes it; nothing is lost."""
+
+    def __init__(self, theme: Theme, trouble: Trouble, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("error-dialog")
+        self.setWindowTitle(tr("Decoderscope"))
+        self.setMinimumWidth(theme.px(440))
+        self.setMaximumWidth(theme.px(640))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(12)
+        head = QHBoxLayout()
+        picture = QLabel()
+        picture.setPixmap(theme.pixmap("warning", "red", 22, 2))
+        head.addWidget(picture)
+        head.addWidget(label(trouble.title, "title"), 1)
+        column.addLayout(head)
+        self.message = label(trouble.message, wrap=True)
+        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column.addWidget(self.message)
+        self.details = QPlainTextEdit(trouble.details)
+        self.details.setReadOnly(True)
+        self.details.setFont(theme.font("mono_small"))
+        self.details.setMinimumHeight(theme.px(140))
+        self.details.hide()
+        column.addWidget(self.details)
+        row = QHBoxLayout()
+        text = f"{trouble.title}\n{trouble.message}\n{trouble.details}".strip()
+        self.copy = QPushButton(tr("Copy details"))
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
+        row.addWidget(self.copy)
+        if trouble.details:
+            show = QPushButton(tr("Show details"))
+            show.setCheckable(True)
+            show.toggled.connect(self.details.setVisible)
+            row.addWidget(show)
+        row.addStretch(1)
+        for way in trouble.ways_out:
+            button = QPushButton(way.label)
+            button.clicked.connect(self.accept)
+            button.clicked.connect(lambda _checked=False, run=way.run: run())
+            row.addWidget(button)
+        close = QPushButton(tr("Close"))
+        close.setProperty("primary", True)
+        close.setDefault(True)
+        close.clicked.connect(self.accept)
+        row.addWidget(close)
+        column.addLayout(row)
+
+
+class OpenDialog(QDialog):
+    """Which model, on what device, in which dtype; says what it will take before it is read."""
+
+    def __init__(self, theme: Theme, session: Session, source: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._plan: LoadPlan | None = None
+        self.setObjectName("open-dialog")
+        self.setWindowTitle(tr("Open a model"))
+        self.setMinimumWidth(theme.px(560))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(10)
+        host = session.hello.host if session.hello else ""
+        where = tr("Paths are on {host}, where the engine runs.", host=host) if host else ""
+        column.addWidget(label(tr("File, folder or hub id"), "title"))
+        self.source = QLineEdit(source)
+        self.source.setPlaceholderText(tr("/path/to/model.gguf, a folder, or owner/name on the hub"))
+        self.source.setAccessibleName(tr("File, folder or hub id"))
+        row = QHBoxLayout()
+        row.addWidget(self.source, 1)
+        row.addWidget(self._button(tr("File …"), self._browse_file))
+        row.addWidget(self._button(tr("Folder …"), self._browse_folder))
+        column.addLayout(row)
+        column.addWidget(label(where, "hint"))
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(12)
+        self.device, self.dtype = QComboBox(), QComboBox()
+        devices = session.hello.devices if session.hello else ()
+        self.device.addItem(tr("automatic"), "auto")
+        for device in devices:
+            self.device.addItem(f"{device.name} · {device.label}", device.name)
+        for dtype in DTYPES:
+            self.dtype.addItem(tr("automatic") if dtype == "auto" else dtype, dtype)
+        prefs = session.settings.values
+        self.device.setCurrentIndex(max(0, self.device.findData(prefs.device)))
+        self.dtype.setCurrentIndex(max(0, self.dtype.findData(prefs.dtype)))
+        for at, (text, box) in enumerate(((tr("Device"), self.device), (tr("Number format"), self.dtype))):
+            grid.addWidget(label(text, "secondary"), 0, at)
+            grid.addWidget(box, 1, at)
+            box.setAccessibleName(text)
+            box.currentIndexChanged.connect(self._replan)
+        column.addLayout(grid)
+        self.plan = label("", "secondary", wrap=True)
+        self.plan.setMinimumHeight(theme.px(66))
+        self.plan.setAlignment(Qt.AlignmentFlag.AlignTop)
+        column.addWidget(self.plan)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(self._button(tr("Cancel"), self.reject))
+        self.open = self._button(tr("Open"), self._open)
+        self.open.setProperty("primary", True)
+        self.open.setDefault(True)
+        buttons.addWidget(self.open)
+        column.addLayout(buttons)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(PLAN_DELAY_MS)
+        self._timer.timeout.connect(self._ask_plan)
+        self.source.textChanged.connect(self._replan)
+        self._replan()
+
+    def _button(self, text: str, run: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text)
+        button.clicked.connect(lambda _checked=False: run())
+        button.setAutoDefault(False)
+        return button
+
+    def _browse_file(self) -> None:
+        folder = self._session.settings.values.last_folder
+        path, _ = QFileDialog.getOpenFileName(
+            self, tr("Open a model"), folder, tr("Models (*.gguf *.safetensors *.json)")
+        )
+        if path:
+            self.source.setText(path)
+
+    def _browse_folder(self) -> None:
+        path = QFileDialog.getExistingDirectory(self, tr("Open a model"), self._session.settings.values.last_folder)
+        if path:
+            self.source.setText(path)
+
+    def _replan(self) -> None:
+        self._plan = None
+        source = self.source.text().strip()
+        self.open.setEnabled(bool(source))
+        self.plan.setText(tr("Reading its headers …") if source else "")
+        self._timer.start()
+
+    def _ask_plan(self) -> None:
+        source = self.source.text().strip()
+        if not source:
+            return
+
+        def done(plan: LoadPlan, _arrays: Arrays) -> None:
+            if source == self.source.text().strip():
+                self.plan.setText(plan_text(plan))
+
+        def failed(error: ErrorInfo) -> None:
+            if source == self.source.text().strip() and error.code not in {"superseded", "cancelled"}:
+                self.plan.setText(error.message)
+
+        self._session.engine.request(
+            PlanModel(source=source, device=self.device.currentData(), dtype=self.dtype.currentData()),
+            on_reply=done,
+            on_error=failed,
+            slot="dialog.plan",
+        )
+
+    def _open(self) -> None:
+        device, dtype = str(self.device.currentData()), str(self.dtype.currentData())
+        self._session.settings.update(device=device, dtype=dtype)
+        self.accept()
+        self._session.open_model(self.source.text().strip())
+
+
+def plan_text(plan: LoadPlan) -> str:
+    """What opening takes, in two or three lines."""
+    first = tr(
+        "{name} · {family} · {parameters} parameters · context {n_ctx}",
+        name=plan.name,
+        family=plan.family,
+        parameters=f"{plan.parameters:,}",
+        n_ctx=f"{plan.n_ctx:,}",
+    )
+    second = tr(
+        "{bytes} in {dtype} on {device}; {free} are free there",
+        bytes=size(plan.weight_bytes),
+        dtype=plan.dtype,
+        device=plan.device,
+        free=size(plan.available_bytes),
+    )
+    third = () if plan.fits else (tr("It does not fit: choose a smaller number format or another device."),)
+    return "\n".join((first, second, *third, *plan.notes))
+
+
+class KeySheet(QDialog):
+    """Every command with keys, by menu."""
+
+    def __init__(self, theme: Theme, commands: CommandRegistry, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("key-sheet")
+        self.setWindowTitle(tr("Keys"))
+        self.resize(theme.px(760), theme.px(520))
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(20, 18, 20, 14)
+        inner = QWidget()
+        columns = QHBoxLayout(inner)
+        columns.setContentsMargins(0, 0, 0, 0)
+        columns.setSpacing(32)
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for command in commands:
+            if command.shortcuts and not command.hidden:
+                groups.setdefault(command.menu or "View", []).append((shortcut_text(command), command.label))
+        halves = (("Run", "File", "Help"), ("View", "Model"))
+        for names in halves:
+            grid = QGridLayout()
+            grid.setHorizontalSpacing(16)
+            grid.setVerticalSpacing(5)
+            row = 0
+            for name in (name for name in names if name in groups):
+                grid.addWidget(label(tr(name), "title"), row, 0, 1, 2)
+                for at, (keys, title) in enumerate(groups[name], start=row + 1):
+                    grid.addWidget(label(keys, "mono"), at, 0, Qt.AlignmentFlag.AlignRight)
+                    grid.addWidget(label(title), at, 1)
+                row += len(groups[name]) + 1
+                grid.setRowMinimumHeight(row, 12)
+                row += 1
+            grid.setRowStretch(row, 1)
+            grid.setColumnStretch(1, 1)
+            columns.addLayout(grid, 1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setWidget(inner)
+        outer.addWidget(scroll, 1)
+        outer.addWidget(
+            label(
+                tr(KEYS_RULE),
+                "hint",
+                wrap=True,
+            )
+        )
+
+
+class AboutDialog(QDialog):
+    """What this is, its version and the engine's."""
+
+    def __init__(self, theme: Theme, session: Session, version: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(tr("About Decoderscope"))
+        self.setFixedWidth(theme.px(420))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(24, 22, 24, 18)
+        column.setSpacing(8)
+        column.addWidget(label("Decoderscope", "heading"))
+        column.addWidget(
+            label(
+                tr(ABOUT),
+                "secondary",
+                wrap=True,
+            )
+        )
+        hello = session.hello
+        lines = [tr("version {v}", v=version)]
+        if hello:
+            lines.append(
+                tr(
+                    "engine {v} · torch {t} · {n} threads · {host}",
+                    v=hello.version,
+                    t=hello.torch,
+                    n=hello.threads,
+                    host=hello.host,
+                )
+            )
+            lines += [f"{device.name} · {device.label}" for device in hello.devices]
+        text = "\n".join(lines)
+        column.addWidget(label(text, "mono", wrap=True))
+        row = QHBoxLayout()
+        copy, close = QPushButton(tr("Copy")), QPushButton(tr("Close"))
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
+        close.clicked.connect(self.accept)
+        close.setDefault(True)
+        row.addStretch(1)
+        row.addWidget(copy)
+        row.addWidget(close)
+        column.addLayout(row)

@@ -1,0 +1,261 @@
+"""Docks in our own frame: title bar with ⓘ, float, maximise, close; a tabbed dock gives its title to the tab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QSizePolicy,
+    QTabBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n import tr
+from app.widgets.info_button import InfoButton
+
+if TYPE_CHECKING:
+    from app.keys import KeyRouter
+    from app.panels.base import Panel
+    from app.theme import Theme
+
+RADIUS = 8.0
+TITLE_HEIGHT = 34
+Area = Qt.DockWidgetArea
+
+
+class TitleBar(QWidget):
+    """A dock's title bar. Double-click maximises; dragging moves the dock (Qt does that when we leave the event)."""
+
+    def __init__(self, dock: PanelDock, theme: Theme, title: str, help_text: str) -> None:
+        super().__init__(dock)
+        self._dock, self._theme = dock, theme
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 0, 8, 0)
+        row.setSpacing(2)
+        self.label = QLabel(title)
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.label.setFont(theme.font("title"))
+        row.addWidget(self.label, 1)
+        self.float_button = self._button("float", tr("Float {title}", title=title), dock.toggle_floating)
+        self.maximise_button = self._button("maximise", tr("Maximise {title}", title=title), dock.maximiseAsked.emit)
+        self.close_button = self._button("close", tr("Close {title}", title=title), dock.close)
+        for button in (self.float_button, self.maximise_button, self.close_button):
+            row.addWidget(button)
+        self.info = InfoButton(theme, title, help_text)
+        row.addWidget(self.info)
+        self.info.setVisible(bool(help_text))
+        theme.changed.connect(self.restyle)
+        self.restyle()
+        self._show_tools(visible=False)
+
+    def restyle(self) -> None:
+        """Icons and fonts of the theme in force."""
+        self.label.setFont(self._theme.font("title"))
+        for button, icon in (
+            (self.float_button, "float"),
+            (self.maximise_button, "restore" if self._dock.maximised else "maximise"),
+            (self.close_button, "close"),
+        ):
+            button.setIcon(self._theme.icon(icon, "secondary", 14))
+            button.setIconSize(QSize(self._theme.px(14), self._theme.px(14)))
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), 0 if self._dock.tabbed else self._theme.px(TITLE_HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(60, self.sizeHint().height())
+
+    def enterEvent(self, event: QEvent) -> None:
+        super().enterEvent(event)  # type: ignore[arg-type] # QEnterEvent
+        self._show_tools(visible=True)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._show_tools(visible=self._dock.isFloating() or self._dock.maximised)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton:
+            self._dock.maximiseAsked.emit()
+            event.accept()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(QPen(self._theme.palette.line, 1))
+        painter.drawLine(0, self.height() - 1, self.width(), self.height() - 1)
+
+    def _button(self, icon: str, label: str, run: Callable[[], object]) -> QToolButton:
+        button = QToolButton(self)
+        button.setProperty("flat", True)
+        button.setFixedSize(24, 24)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.setAccessibleName(label)
+        button.setToolTip(label)
+        button.setObjectName(f"dock-{icon}")
+        button.clicked.connect(lambda _checked=False: run())
+        return button
+
+    def _show_tools(self, *, visible: bool) -> None:
+        """The tools keep their room, so that nothing moves when they appear."""
+        for button in (self.float_button, self.maximise_button, self.close_button):
+            policy = button.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            button.setSizePolicy(policy)
+            button.setVisible(visible)
+
+
+class PanelDock(QDockWidget):
+    """The dock of one panel. `maximiseAsked`: its title was double-clicked."""
+
+    maximiseAsked = Signal()
+
+    def __init__(self, panel: Panel, theme: Theme, keys: KeyRouter, parent: QMainWindow) -> None:
+        super().__init__(tr(panel.title), parent)
+        self.panel, self._theme, self._keys = panel, theme, keys
+        self.tabbed = self.maximised = False
+        self.setObjectName(f"dock-{panel.panel_id}")
+        self.setAllowedAreas(Area.AllDockWidgetAreas)
+        self.bar = TitleBar(self, theme, tr(panel.title), tr(panel.help_text) if panel.help_text else "")
+        self.setTitleBarWidget(self.bar)
+        holder = QWidget()
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(1, 0, 1, 1)
+        column.addWidget(panel)
+        self.setWidget(holder)
+        self.topLevelChanged.connect(self._on_floating)
+
+    def toggle_floating(self) -> None:
+        """Out of the window, or back in."""
+        self.setFloating(not self.isFloating())
+
+    def set_tabbed(self, tabbed: bool) -> None:
+        """Whether a tab shows the title already."""
+        if tabbed != self.tabbed:
+            self.tabbed = tabbed
+            self.bar.setVisible(not tabbed)
+            self.bar.updateGeometry()
+            self.update()
+
+    def set_maximised(self, maximised: bool) -> None:
+        self.maximised = maximised
+        self.bar.restyle()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # A floating dock is a window of its own: keys nobody wanted end here, not in the main window.
+        if not (self.isFloating() and self._keys.unclaimed(event)):
+            event.ignore()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillRect(self.rect(), colours.window)
+        painter.setPen(QPen(colours.line, 1))
+        painter.setBrush(colours.panel)
+        painter.drawPath(_frame(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), square_top=self.tabbed))
+
+    def _on_floating(self, floating: bool) -> None:
+        if floating:
+            self.set_tabbed(False)
+            self._keys.watch(self.windowHandle())
+
+
+class TabFrames(QObject):
+    """Paints the frame's upper part behind the tab bars Qt makes for tabbed docks."""
+
+    def __init__(self, window: QMainWindow, theme: Theme) -> None:
+        super().__init__(window)
+        self._window, self._theme = window, theme
+
+    def adopt(self) -> None:
+        """Takes care of tab bars that are new."""
+        for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            if not bar.property("framed"):
+                bar.setProperty("framed", True)
+                bar.setDrawBase(False)
+                bar.setExpanding(False)
+                bar.setDocumentMode(True)
+                bar.setElideMode(Qt.TextElideMode.ElideRight)
+                bar.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Paint and isinstance(watched, QTabBar):
+            colours = self._theme.palette
+            painter = QPainter(watched)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            rect = QRectF(watched.rect()).adjusted(0.5, 0.5, -0.5, RADIUS)
+            painter.setPen(QPen(colours.line, 1))
+            painter.setBrush(colours.panel)
+            painter.drawRoundedRect(rect, RADIUS, RADIUS)
+            painter.drawLine(0, watched.height() - 1, watched.width(), watched.height() - 1)
+            painter.end()
+        return False
+
+
+def _frame(rect: QRectF, *, square_top: bool) -> QPainterPath:
+    path = QPainterPath()
+    if not square_top:
+        path.addRoundedRect(rect, RADIUS, RADIUS)
+        return path
+    path.moveTo(rect.left(), rect.top() - 2)
+    path.lineTo(rect.left(), rect.bottom() - RADIUS)
+    path.arcTo(QRectF(rect.left(), rect.bottom() - 2 * RADIUS, 2 * RADIUS, 2 * RADIUS), 180, 90)
+    path.lineTo(rect.right() - RADIUS, rect.bottom())
+    path.arcTo(QRectF(rect.right() - 2 * RADIUS, rect.bottom() - 2 * RADIUS, 2 * RADIUS, 2 * RADIUS), 270, 90)
+    path.lineTo(rect.right(), rect.top() - 2)
+    return path
+
+
+def place(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
+    """The standard layout: left column, centre, right, and everything else as tabs below."""
+    by_area: dict[str, list[PanelDock]] = {}
+    for dock in docks.values():
+        dock.setFloating(False)
+        by_area.setdefault(dock.panel.area, []).append(dock)
+    row = [by_area[name][0] for name in ("left", "centre", "right") if name in by_area]
+    if row:
+        window.addDockWidget(Area.TopDockWidgetArea, row[0])
+    for before, dock in pairwise(row):
+        window.splitDockWidget(before, dock, Qt.Orientation.Horizontal)
+    if "left" in by_area:
+        for dock in by_area.get("left_below", ()):
+            window.splitDockWidget(by_area["left"][0], dock, Qt.Orientation.Vertical)
+    if "bottom" in by_area:
+        window.addDockWidget(Area.BottomDockWidgetArea, by_area["bottom"][0])
+    for dock in docks.values():
+        dock.show()
+    for name in ("left", "centre", "right", "bottom"):
+        first, *others = by_area.get(name, [None])
+        for dock in others:
+            if first is not None and dock is not None:
+                window.tabifyDockWidget(first, dock)
+        if first is not None and others:
+            first.raise_()
+    share_space(window, by_area)
+
+
+def share_space(window: QMainWindow, by_area: Mapping[str, list[PanelDock]]) -> None:
+    """Widths and heights of the sketch, scaled to the window."""
+    width, height = window.width(), window.height()
+    columns = [(by_area[name][0], share) for name, share in (("left", 0.21), ("centre", 0.55), ("right", 0.24))
+               if by_area.get(name)]  # fmt: skip
+    if len(columns) > 1:
+        window.resizeDocks([dock for dock, _ in columns], [round(width * share) for _, share in columns],
+                           Qt.Orientation.Horizontal)  # fmt: skip
+    left, below = by_area.get("left"), by_area.get("left_below")
+    if left and below:
+        window.resizeDocks([left[0], below[0]], [round(height * 0.45), round(height * 0.45)], Qt.Orientation.Vertical)
+    if by_area.get("bottom") and columns:
+        window.resizeDocks([columns[-1][0], by_area["bottom"][0]], [round(height * 0.66), round(height * 0.26)],
+                           Qt.Orientation.Vertical)  # fmt: skip

@@ -1,0 +1,89 @@
+"""Which key does what, and who is asked first: text fields, the focused widget, then the run.
+
+Global shortcuts are Qt's own. Letters go to commands before a table can search for them, unless text is being typed.
+Arrows, Home, End, Space and the like reach a command only when no widget wanted them (the window's keyPressEvent).
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QKeyCombination, QObject, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QWindow
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
+
+from app.commands import Command, CommandRegistry
+
+_IGNORED = Qt.KeyboardModifier.KeypadModifier
+
+
+def typing(widget: QWidget | None) -> bool:
+    """Whether letters typed now belong to a text field."""
+    if isinstance(widget, QComboBox):
+        return widget.isEditable()
+    if isinstance(widget, QLineEdit | QPlainTextEdit | QTextEdit):
+        return not widget.isReadOnly()
+    return isinstance(widget, QAbstractSpinBox)
+
+
+class KeyRouter(QObject):
+    """Runs commands by key for one main window and its floating docks."""
+
+    def __init__(self, window: QWidget, commands: CommandRegistry) -> None:
+        super().__init__(window)
+        self._window, self._commands = window, commands
+        self._shortcuts: list[QShortcut] = []
+        self._letters: dict[int, str] = {}
+        self._unclaimed: dict[int, str] = {}
+        commands.changed.connect(self._rebuild)
+        self._rebuild()
+
+    def watch(self, window: QWindow | None) -> None:
+        """Letters that arrive at this native window are looked at before its widgets are."""
+        if window is not None:
+            window.removeEventFilter(self)
+            window.installEventFilter(self)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        if event.type() is not QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
+            return False
+        if QApplication.activePopupWidget() or QApplication.activeModalWidget() or typing(QApplication.focusWidget()):
+            return False
+        return self._run(self._letters, event)
+
+    def unclaimed(self, event: QKeyEvent) -> bool:
+        """A key no widget wanted; says whether a command did."""
+        return self._run(self._unclaimed, event) or self._run(self._letters, event)
+
+    def _run(self, table: dict[int, str], event: QKeyEvent) -> bool:
+        command_id = table.get(_code(event.key(), event.modifiers()))
+        return command_id is not None and self._commands.run(command_id)
+
+    def _rebuild(self) -> None:
+        for shortcut in self._shortcuts:
+            shortcut.setParent(None)
+            shortcut.deleteLater()
+        self._shortcuts, self._letters, self._unclaimed = [], {}, {}
+        for command in self._commands:
+            for keys in command.shortcuts:
+                self._bind(command, keys)
+
+    def _bind(self, command: Command, keys: str) -> None:
+        sequence = QKeySequence(keys, QKeySequence.SequenceFormat.PortableText)
+        if command.keys == "global":
+            shortcut = QShortcut(sequence, self._window)
+            shortcut.setContext(Qt.ShortcutContext.ApplicationShortcut)
+            shortcut.activated.connect(lambda command_id=command.id: self._commands.run(command_id))
+            self._shortcuts.append(shortcut)
+        else:
+            table = self._letters if command.keys == "letter" else self._unclaimed
+            combination: QKeyCombination = sequence[0]
+            table[_code(combination.key(), combination.keyboardModifiers())] = command.id
+
+
+def _code(key: int | Qt.Key, modifiers: Qt.KeyboardModifier) -> int:
+    return int(key) | (modifiers & ~_IGNORED).value
+
+
+def shortcut_text(command: Command) -> str:
+    """A command's keys as the platform writes them."""
+    names = (QKeySequence(keys, QKeySequence.SequenceFormat.PortableText) for keys in command.shortcuts)
+    return ", ".join(name.toString(QKeySequence.SequenceFormat.NativeText) for name in names)

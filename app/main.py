@@ -1,0 +1,129 @@
+"""Starts the window: the first paint comes before anything heavy is imported; panels and engine follow."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from app import i18n
+from app.commands import CommandRegistry
+from app.notify import Notifier
+from app.settings import Settings, config_folder
+from app.theme import Theme
+from app.window import MainWindow
+
+if TYPE_CHECKING:
+    from app.context import AppContext
+
+
+@dataclass(kw_only=True)
+class Application:
+    """What lives as long as the program. `ctx` is there once the panels are."""
+
+    qt: QApplication
+    window: MainWindow
+    settings: Settings
+    theme: Theme
+    commands: CommandRegistry
+    notify: Notifier
+    source: str = ""
+    ctx: AppContext | None = None
+    lock: object = None
+
+    def fill(self) -> None:
+        """After the first paint: the engine's process, the shared state, the panels."""
+        from app.context import AppContext  # noqa: PLC0415 - numpy and the protocol come in here
+        from app.engine import EngineClient  # noqa: PLC0415
+        from app.selection import Selection  # noqa: PLC0415
+        from app.session import Session  # noqa: PLC0415
+
+        window = self.window
+        engine = EngineClient(window, command=self.settings.values.engine_command or None)
+        selection = Selection(window)
+        session = Session(engine, selection, self.settings, self.notify, window)
+        session.first_source = self.source
+        session.start()
+        self.ctx = AppContext(
+            engine=engine,
+            session=session,
+            selection=selection,
+            settings=self.settings,
+            theme=self.theme,
+            commands=self.commands,
+            notify=self.notify,
+        )
+        window.populate(self.ctx)
+        self.lock = self._lock_preferences()
+        for notice in self.settings.notices:
+            self.notify.tell(notice)
+        self.settings.notices.clear()
+
+    def _lock_preferences(self) -> object:
+        """One window at a time writes the preferences; the others say that they don't."""
+        from PySide6.QtCore import QLockFile  # noqa: PLC0415
+
+        folder = config_folder()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return None
+        lock = QLockFile(str(folder / "window.lock"))
+        lock.setStaleLockTime(0)
+        if not lock.tryLock(0) and lock.error() is QLockFile.LockError.LockFailedError:
+            self.settings.forbid_writing(
+                i18n.tr("Another Decoderscope window is open: what you change in this one's preferences is not kept.")
+            )
+        return lock
+
+
+def create(source: str = "", argv: Sequence[str] = ("decoderscope",)) -> Application:
+    """Everything up to the first paint; the rest comes by itself once the event loop runs."""
+    choose_input_method()
+    qt = QApplication.instance()
+    if not isinstance(qt, QApplication):
+        qt = QApplication(list(argv))
+    qt.setApplicationName("Decoderscope")
+    qt.setDesktopFileName("decoderscope")
+    qt.setQuitOnLastWindowClosed(False)
+    settings = Settings()
+    i18n.set_language(settings.values.language)
+    theme = Theme(settings.values.theme, settings.values.text_scale)  # type: ignore[arg-type] # checked when read
+    theme.install(qt)
+    commands, notify = CommandRegistry(), Notifier()
+    window = MainWindow(settings=settings, theme=theme, commands=commands, notify=notify)
+    application = Application(
+        qt=qt, window=window, settings=settings, theme=theme, commands=commands, notify=notify, source=source
+    )
+    window.firstPaint.connect(lambda: QTimer.singleShot(0, window, application.fill))
+    return application
+
+
+def choose_input_method() -> None:
+    """Chinese input through fcitx: the Qt of pip wheels has only the ibus plug-in, which fcitx serves too."""
+    if "fcitx" in os.environ.get("XMODIFIERS", "") and not os.environ.get("QT_IM_MODULE"):
+        os.environ["QT_IM_MODULE"] = "ibus"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Opens the window and stays until it is closed; the exit code."""
+    parser = argparse.ArgumentParser(prog="decoderscope", description="A microscope for decoder-only language models.")
+    parser.add_argument("source", nargs="?", default="", help="a .gguf file, a model folder or a hub id to open")
+    options = parser.parse_args(list(arguments))
+    application = create(options.source, [sys.argv[0]])
+    application.window.show()
+    QTimer.singleShot(0, lambda: _guard(application))
+    return application.qt.exec()
+
+
+def _guard(application: Application) -> None:
+    from app import crash  # noqa: PLC0415 - logging and faulthandler can wait until the window is up
+
+    crash.install(application.notify)
+    crash.quit_on_signals(application.qt)

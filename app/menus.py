@@ -1,0 +1,76 @@
+"""The menu bar, drawn from the commands; what is enabled and checked is read when a menu opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLabel, QMenu, QMenuBar
+
+from app.i18n import tr
+from app.keys import shortcut_text
+
+if TYPE_CHECKING:
+    from app.commands import Command, CommandRegistry
+    from app.theme import Theme
+
+MENUS = ("File", "Run", "View", "Model", "Help")
+Fill = Callable[[QMenu], None]
+
+
+class MenuBar(QMenuBar):
+    """Menus are filled each time they open, so they are never stale and cost nothing at start."""
+
+    def __init__(self, theme: Theme, commands: CommandRegistry) -> None:
+        super().__init__()
+        self._theme, self._commands = theme, commands
+        self._more: dict[str, Fill] = {}
+        self._name = QLabel("Decoderscope")
+        self._name.setContentsMargins(14, 0, 6, 0)
+        self._name.setFont(theme.font("title"))
+        self.setCornerWidget(self._name)
+        self.menus: Mapping[str, QMenu] = {name: self._add(name) for name in MENUS}
+        theme.changed.connect(lambda: self._name.setFont(theme.font("title")))
+
+    def extend(self, name: str, fill: Fill) -> None:
+        """Entries of menu `name` that are no commands: recent models, panels."""
+        self._more[name] = fill
+
+    def retranslate(self) -> None:
+        for name, menu in self.menus.items():
+            menu.setTitle(tr(name))
+
+    def _add(self, name: str) -> QMenu:
+        menu = self.addMenu(tr(name))
+        menu.aboutToShow.connect(lambda: self._fill(name, menu))
+        return menu
+
+    def _fill(self, name: str, menu: QMenu) -> None:
+        menu.clear()
+        mine = sorted((c for c in self._commands if c.menu == name and not c.hidden), key=lambda c: c.group)
+        if name in self._more:
+            self._more[name](menu)
+        submenus: dict[str, QMenu] = {}
+        for at, (_, group) in enumerate(groupby(mine, key=lambda c: c.group)):
+            if at or name in self._more:
+                menu.addSeparator()
+            for command in group:
+                target = menu
+                if command.submenu:
+                    if command.submenu not in submenus:
+                        submenus[command.submenu] = menu.addMenu(tr(command.submenu))
+                    target = submenus[command.submenu]
+                target.addAction(self._action(command, target))
+
+    def _action(self, command: Command, parent: QMenu) -> QAction:
+        # Keys are bound by the key router; here they are only shown.
+        keys = shortcut_text(command)
+        action = QAction(f"{command.label}\t{keys}" if keys else command.label, parent)
+        action.setEnabled(command.enabled())
+        if command.checked is not None:
+            action.setCheckable(True)
+            action.setChecked(command.checked())
+        action.triggered.connect(lambda _checked=False: self._commands.run(command.id))
+        return action

@@ -1,0 +1,230 @@
+"""Whole pages and empty states: what is going on, in a sentence, an icon and one action (or three)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+
+class EmptyState(QWidget):
+    """A sentence, an icon, at most one action, and a bar while something is under way."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme, self._icon = theme, ""
+        self._run: Callable[[], object] | None = None
+        self.setAutoFillBackground(False)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(24, 24, 24, 24)
+        column.setSpacing(10)
+        self.picture = QLabel()
+        self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.sentence = QLabel()
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setWordWrap(True)
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.sentence.setProperty("role", "secondary")
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedWidth(220)
+        self.action = QPushButton()
+        self.action.clicked.connect(lambda: self._run() if self._run else None)
+        column.addStretch(1)
+        for widget in (self.picture, self.sentence, self.bar, self.action):
+            column.addWidget(
+                widget, 0, Qt.AlignmentFlag.AlignHCenter if widget is not self.sentence else Qt.AlignmentFlag(0)
+            )
+        column.addStretch(1)
+        self.show_text("", "")
+
+    def show_text(
+        self,
+        icon: str,
+        sentence: str,
+        *,
+        action: str = "",
+        run: Callable[[], object] | None = None,
+        share: float | None = None,
+    ) -> None:
+        """`share` 0 … 1 of what is under way, -1 when nobody knows, None for no bar."""
+        self._icon, self._run = icon, run
+        self.sentence.setText(sentence)
+        self.action.setText(action)
+        self.action.setVisible(bool(action))
+        self.bar.setVisible(share is not None)
+        if share is not None:
+            self.bar.setRange(0, 1000 if share >= 0 else 0)
+            self.bar.setValue(round(1000 * max(share, 0)))
+        self.picture.setVisible(bool(icon))
+        if icon:
+            self.picture.setPixmap(self._theme.pixmap(icon, "disabled", 28, self.devicePixelRatioF()))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        QPainter(self).fillRect(self.rect(), self._theme.palette.panel)
+
+
+class StartPage(QWidget):
+    """What the window shows before its panels are made: the name and what is going on."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.painted: Callable[[], None] | None = None
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillRect(self.rect(), colours.window)
+        # The docks' places, so that the panels appear where something was already.
+        width, height = self.width(), self.height()
+        left, right = round(width * 0.21), round(width * 0.24)
+        painter.setPen(QPen(colours.line, 1))
+        painter.setBrush(colours.panel)
+        half = (height - 24) / 2
+        centre = QRectF(left + 16, 8, width - left - right - 32, height - 16)
+        for rect in (
+            QRectF(8, 8, left, half),
+            QRectF(8, 16 + half, left, half),
+            centre,
+            QRectF(width - right - 8, 8, right, height - 16),
+        ):
+            painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        painter.setPen(colours.secondary)
+        painter.setFont(self._theme.font("ui"))
+        painter.drawText(centre, Qt.AlignmentFlag.AlignCenter, tr("Starting the engine …"))
+        if self.painted is not None:
+            painted, self.painted = self.painted, None
+            painted()
+
+
+class Choice(QWidget):
+    """A card to click: icon, title, sentence."""
+
+    def __init__(self, theme: Theme, icon: str, title: str, sentence: str, run: Callable[[], object]) -> None:
+        super().__init__()
+        self._theme, self._run = theme, run
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(sentence)
+        self.setFixedWidth(theme.px(230))
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(18, 18, 18, 18)
+        column.setSpacing(8)
+        picture, heading, text = QLabel(), QLabel(title), QLabel(sentence)
+        picture.setPixmap(theme.pixmap(icon, "accent", 24, 2))
+        heading.setProperty("role", "title")
+        text.setProperty("role", "secondary")
+        for label in (heading, text):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setWordWrap(True)
+        for widget in (picture, heading, text):
+            column.addWidget(widget)
+        column.addStretch(1)
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._theme.px(230), self._theme.px(150))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
+            self._run()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space}:
+            self._run()
+        else:
+            event.ignore()
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        super().enterEvent(event)
+        self.update()
+
+    def leaveEvent(self, event: object) -> None:
+        super().leaveEvent(event)  # type: ignore[arg-type]
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        lit = self.hasFocus() or self.underMouse()
+        painter.setPen(QPen(colours.accent if lit else colours.line, 1.5 if lit else 1))
+        painter.setBrush(colours.panel)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
+
+
+class AbsentPage(QWidget):
+    """No model on this machine: three ways to get one."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        *,
+        why: str,
+        get_default: Callable[[], object],
+        default_text: str,
+        open_file: Callable[[], object],
+        open_hub: Callable[[], object],
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        column = QVBoxLayout(self)
+        column.setSpacing(10)
+        heading = QLabel(tr("Which model shall be looked at?"))
+        heading.setProperty("role", "heading")
+        sentence = QLabel(why)
+        sentence.setProperty("role", "secondary")
+        sentence.setTextFormat(Qt.TextFormat.PlainText)
+        sentence.setWordWrap(True)
+        sentence.setMaximumWidth(theme.px(720))
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        self.choices = (
+            Choice(theme, "download", tr("Get the default model"), default_text, get_default),
+            Choice(
+                theme,
+                "folder",
+                tr("Open a file or folder"),
+                tr("A .gguf file, or a folder with config.json and safetensors, from this machine."),
+                open_file,
+            ),
+            Choice(
+                theme,
+                "hub",
+                tr("Get one from the hub"),
+                tr("Any supported model of the Hugging Face hub, by its id."),
+                open_hub,
+            ),
+        )
+        row.addStretch(1)
+        for choice in self.choices:
+            row.addWidget(choice)
+        row.addStretch(1)
+        column.addStretch(2)
+        column.addWidget(heading, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addWidget(sentence, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addSpacing(10)
+        column.addLayout(row)
+        column.addStretch(3)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        QPainter(self).fillRect(self.rect(), self._theme.palette.window)

@@ -1,0 +1,229 @@
+"""The line at the bottom: engine, memory, model, what is under way with Cancel, the last message, the self-check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QStatusBar, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.commands import CommandRegistry
+    from app.session import Session
+    from app.theme import Theme
+
+PROGRESS_AFTER_MS = 400
+MESSAGE_MS = 12_000
+
+
+class EngineDot(QWidget):
+    """The engine's state as a colour, beside its words."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.voice = "secondary"
+        self.setFixedSize(QSize(10, 16))
+
+    def set_voice(self, voice: str) -> None:
+        self.voice = voice
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(getattr(self._theme.palette, self.voice))
+        painter.drawEllipse(QRectF(1, self.height() / 2 - 4, 8, 8))
+
+
+class ElidedLabel(QLabel):
+    """Plain text that gives way: elided where there is no room, whole in its tool tip."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(20, super().minimumSizeHint().height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(self.rect(), self.alignment() | Qt.AlignmentFlag.AlignVCenter, text)
+
+
+class StatusLine(QStatusBar):
+    """The status bar. `bind` joins it to a session once there is one."""
+
+    def __init__(self, theme: Theme, commands: CommandRegistry) -> None:
+        super().__init__()
+        self.setObjectName("StatusBar")
+        self.setSizeGripEnabled(False)
+        self._theme = theme
+        self._session: Session | None = None
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(12, 0, 12, 0)
+        row.setSpacing(16)
+        left = QHBoxLayout()
+        left.setSpacing(6)
+        self.dot = EngineDot(theme)
+        self.engine = QLabel(tr("starting the engine"))
+        left.addWidget(self.dot)
+        left.addWidget(self.engine)
+        row.addLayout(left)
+        self.memory, self.shape = QLabel(), QLabel()
+        self.what = QLabel()
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedWidth(140)
+        self.cancel = QPushButton(tr("Cancel"))
+        self.cancel.setProperty("compact", True)
+        self.cancel.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.cancel.clicked.connect(lambda: commands.run("run.stop"))
+        self.message = ElidedLabel()
+        self.check = QLabel()
+        for label in (self.engine, self.memory, self.shape, self.what, self.check):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            row.addWidget(label) if label is not self.engine and label is not self.check else None
+        row.addWidget(self.bar)
+        row.addWidget(self.cancel)
+        row.addWidget(self.message, 1)
+        row.addWidget(self.check)
+        self.addWidget(holder, 1)
+        self._progress = (self.what, self.bar, self.cancel)
+        for widget in self._progress:
+            widget.hide()
+        self._delay = QTimer(self)
+        self._delay.setSingleShot(True)
+        self._delay.setInterval(PROGRESS_AFTER_MS)
+        self._delay.timeout.connect(self._show_progress)
+        self._fade = QTimer(self)
+        self._fade.setSingleShot(True)
+        self._fade.setInterval(MESSAGE_MS)
+        self._fade.timeout.connect(lambda: self.message.setText(""))
+
+    def bind(self, session: Session) -> None:
+        """Shows this session from now on."""
+        self._session = session
+        self.refresh()
+
+    def say(self, text: str) -> None:
+        """The last message; it fades after a while."""
+        self.message.setText(text)
+        self.message.setToolTip(text)
+        self._fade.start()
+
+    def refresh(self) -> None:
+        """Reads everything again."""
+        session = self._session
+        if session is None:
+            return
+        words, voice = engine_words(session)
+        self.engine.setText(words)
+        self.dot.set_voice(voice)
+        memory, model = session.memory, session.model
+        if memory:
+            held = memory.weights + memory.kv_allocated + memory.activations
+            text = tr(
+                "memory {used} / {budget}", used=size(memory.rss or held), budget=size(memory.available + memory.rss)
+            )
+            self.memory.setText(text)
+            self.memory.setToolTip(memory_tip(session))
+        if model:
+            heads = tr("{h} heads", h=model.n_heads)
+            kv = tr("{k} KV heads", k=model.n_kv_heads) if model.n_kv_heads != model.n_heads else ""
+            self.shape.setText(" · ".join(x for x in (tr("{n} layers", n=model.n_layers), heads, kv) if x))
+        self._refresh_check(session)
+        if session.busy and (session.progress or session.progress_title):
+            if self.bar.isVisible():
+                self._show_progress()
+            elif not self._delay.isActive():
+                self._delay.start()
+        else:
+            self._delay.stop()
+            for widget in self._progress:
+                widget.hide()
+
+    def _refresh_check(self, session: Session) -> None:
+        reply = session.self_check
+        if not reply or not reply.rows:
+            self.check.setText("")
+            return
+        worst = max(reply.rows, key=lambda row: row.error / row.bound if row.bound else row.error)
+        failed = [row for row in reply.rows if not row.ok]
+        self.check.setText(tr("self-check {error}", error=f"{worst.error:.1e}") + (" ✗" if failed else ""))
+        self.check.setStyleSheet(f"color: {self._theme.palette.red.name()}" if failed else "")
+        self.check.setToolTip(
+            "\n".join(f"{r.title}: {r.error:.2e} ≤ {r.bound:.1e}  {'✓' if r.ok else '✗'}" for r in reply.rows)
+        )
+
+    def _show_progress(self) -> None:
+        session = self._session
+        if session is None or not session.busy:
+            return
+        progress = session.progress
+        what = session.progress_title
+        if progress:
+            amount = progress_amount(progress.done, progress.total, progress.unit)
+            what = f"{progress.what or what}  {amount}"
+            self.bar.setRange(0, 1000 if progress.total else 0)
+            self.bar.setValue(round(1000 * progress.done / progress.total) if progress.total else 0)
+        else:
+            self.bar.setRange(0, 0)
+        self.what.setText(what)
+        for widget in self._progress:
+            widget.show()
+
+
+def engine_words(session: Session) -> tuple[str, str]:
+    """The engine's state in words and as a colour token."""
+    status, phase = str(session.engine_status), str(session.phase)
+    if status == "lost":
+        return tr("engine stopped"), "red"
+    if status == "off":
+        return tr("engine off"), "secondary"
+    if status == "silent":
+        return tr("engine does not answer"), "amber"
+    if status == "starting":
+        return tr("starting the engine"), "amber"
+    working = {"opening": tr("opening the model"), "prefill": tr("prefilling"), "decode": tr("decoding")}
+    if phase in working and session.busy:
+        return working[phase], "amber" if phase == "decode" else "green"
+    return tr("engine ready"), "green"
+
+
+def memory_tip(session: Session) -> str:
+    """Where the memory is."""
+    memory = session.memory
+    if memory is None:
+        return ""
+    rows = (
+        (tr("weights"), memory.weights), (tr("KV cache used"), memory.kv_used),
+        (tr("KV cache allocated"), memory.kv_allocated), (tr("stored activations"), memory.activations),
+        (tr("budget for them"), memory.budget), (tr("engine process"), memory.rss),
+        (tr("its peak"), memory.peak_rss), (tr("free on the machine"), memory.available),
+    )  # fmt: skip
+    return "\n".join(f"{name}: {size(value)}" for name, value in rows)
+
+
+def progress_amount(done: int, total: int, unit: str) -> str:
+    """How far, in its unit."""
+    if unit in {"B", "byte", "bytes"}:
+        return f"{size(done)} / {size(total)}" if total else size(done)
+    return f"{done:,} / {total:,} {unit}" if total else f"{done:,} {unit}"
+
+
+def size(count: float) -> str:
+    """Bytes with three digits: 612 MB, 5.60 GB."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit in {"B", "KB", "MB"} else f"{count:.1f} {unit}"
+        count /= 1000
+    return ""

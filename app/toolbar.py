@@ -1,0 +1,262 @@
+"""The bar under the menu: model, run control, and what the run has cost so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QMenu, QSizePolicy, QToolBar, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.commands import CommandRegistry
+    from app.session import Session
+    from app.theme import Theme
+
+HEIGHT = 28
+PADDING = 12
+GAP = 8
+NARROW = 1180
+
+
+class BarButton(QAbstractButton):
+    """A button that says its shortcut (or a value's kind) in secondary colour."""
+
+    def __init__(self, theme: Theme, text: str, hint: str = "", *, primary: bool = False, arrow: bool = False) -> None:
+        super().__init__()
+        self._theme, self._hint, self._primary, self._arrow = theme, hint, primary, arrow
+        self.compact = False
+        self.setText(text)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.updateGeometry)
+
+    @property
+    def hint(self) -> str:
+        """What is shown in secondary colour now."""
+        return "" if self.compact and not self._arrow else self._hint
+
+    def set_parts(self, text: str, hint: str) -> None:
+        self.setText(text)
+        self._hint = hint
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        width = QFontMetricsF(self.font()).horizontalAdvance(self.text()) + 2 * PADDING
+        if self.hint:
+            width += QFontMetricsF(self._theme.font("hint")).horizontalAdvance(self.hint) + GAP
+        return QSize(round(width + (14 if self._arrow else 0)) + 1, self._theme.px(HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        enabled, over = self.isEnabled(), self.underMouse()
+        if self._primary and enabled:
+            fill, text, hint = (
+                (colours.accent_hover if over else colours.accent),
+                colours.accent_text,
+                colours.accent_text,
+            )
+            edge = colours.text if self.hasFocus() else fill
+        else:
+            fill = colours.pressed if self.isDown() else colours.hover if over and enabled else colours.raised
+            text, hint = (colours.text, colours.secondary) if enabled else (colours.disabled, colours.disabled)
+            edge = colours.accent if self.hasFocus() else colours.line
+            fill = fill if enabled else colours.panel
+        painter.setPen(QPen(edge, 1))
+        painter.setBrush(fill)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        area = QRectF(self.rect()).adjusted(PADDING, 0, -PADDING, 0)
+        bold = self.font()
+        bold.setWeight(bold.Weight.DemiBold if self._primary else bold.Weight.Normal)
+        painter.setFont(bold)
+        painter.setPen(text)
+        align = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        painter.drawText(area, align, self.text())
+        if self.hint:
+            shift = QFontMetricsF(bold).horizontalAdvance(self.text()) + GAP
+            painter.setFont(self._theme.font("hint"))
+            painter.setPen(hint)
+            painter.setOpacity(0.8 if self._primary else 1.0)
+            painter.drawText(area.adjusted(shift, 0.5, 0, 0.5), align, self.hint)
+        if self._arrow:
+            x, y = self.width() - PADDING - 3, self.height() / 2 + 1.5
+            painter.setOpacity(1)
+            painter.setPen(QPen(colours.secondary, 1.3))
+            painter.drawPolyline([QPointF(x - 3.5, y - 3), QPointF(x, y + 0.5), QPointF(x + 3.5, y - 3)])
+
+
+class CostReadout(QWidget):
+    """PREFILL n tok ms → DECODE n tok tok/s, context n / N; drops words when there is no room for them."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._forms: tuple[tuple[tuple[str, str], ...], ...] = ((),)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(tr("What the run has cost"))
+
+    def sizeHint(self) -> QSize:
+        return QSize(120, self._theme.px(HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(40, self._theme.px(HEIGHT))
+
+    def set_session(self, session: Session) -> None:
+        """Reads what is to be shown."""
+        self._forms = tuple(cost_parts(session, short=short) for short in (0, 1, 2, 3))
+        plain = "".join(text for text, _ in self._forms[0])
+        self.setAccessibleDescription(plain)
+        self.setToolTip(plain)
+        self.update()
+
+    def text(self) -> str:
+        """The full text."""
+        return "".join(text for text, _ in self._forms[0])
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        form = next((f for f in self._forms if self._width(f) <= self.width()), self._forms[-1])
+        x = self.width() - self._width(form)
+        for text, voice in form:
+            font = self._font(voice)
+            painter.setFont(font)
+            painter.setPen(getattr(self._theme.palette, "text" if voice == "strong" else voice))
+            width = QFontMetricsF(font).horizontalAdvance(text)
+            painter.drawText(QRectF(x, 0, width + 2, self.height()), Qt.AlignmentFlag.AlignVCenter, text)
+            x += width
+
+    def _font(self, voice: str) -> QFont:
+        return self._theme.font("ui", bold=voice == "strong")
+
+    def _width(self, form: Sequence[tuple[str, str]]) -> float:
+        return sum(QFontMetricsF(self._font(voice)).horizontalAdvance(text) for text, voice in form)
+
+
+def cost_parts(session: Session, *, short: int) -> tuple[tuple[str, str], ...]:
+    """Texts and voices of the readout; `short` 0 … 3 leaves out more and more."""
+    run = session.run
+    if run is None:
+        return ()
+    tok, space = (f" {tr('tok')} ", "    ") if short < 2 else (" · ", "   ")
+    steps = len(run.path)
+    speed = f"{1000 / session.decode_ms:.1f}" if session.decode_ms else "–"
+    prefill = (
+        ("PREFILL " if short < 3 else "P ", "green"),
+        (f"{run.n_prompt:,}", "strong"),
+        (tok, "secondary"),
+        (_ms(run.prefill_ms), "strong"),
+        (" ms", "secondary"),
+    )
+    decode = (
+        (space, "secondary"),
+        ("DECODE " if short < 3 else "D ", "amber"),
+        (f"{steps:,}", "strong"),
+        (tok, "secondary"),
+        (speed, "strong"),
+        (" tok/s" if short < 2 else "/s", "secondary"),
+    )
+    context = (
+        (f"{space}{tr('context')} " if short < 1 else space, "secondary"),
+        (f"{run.length:,}", "strong"),
+        (f" / {run.n_ctx:,}", "secondary"),
+    )
+    return (*prefill, *decode, *context)
+
+
+class RunBar(QToolBar):
+    """The toolbar. `bind` joins it to a session once there is one."""
+
+    def __init__(self, theme: Theme, commands: CommandRegistry) -> None:
+        super().__init__()
+        self._theme, self._commands = theme, commands
+        self._session: Session | None = None
+        self.setObjectName("ToolBar")
+        self.setMovable(False)
+        self.setFloatable(False)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.toggleViewAction().setVisible(False)
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(12, 6, 12, 6)
+        row.setSpacing(8)
+        self.model = BarButton(theme, tr("No model"), "", arrow=True)
+        self.model.setAccessibleName(tr("Model, dtype and device"))
+        self.prefill = BarButton(theme, tr("Prefill"), "Ctrl ⏎", primary=True)
+        self.back = BarButton(theme, tr("◂ Back"), "←")
+        self.step = BarButton(theme, tr("Step ▸"), tr("Space"))
+        self.run = BarButton(theme, tr("Run ▸▸"), "R")
+        self.stop = BarButton(theme, tr("Stop"), "Esc")
+        self.readout = CostReadout(theme)
+        for widget in (self.model, self.prefill, self.back, self.step, self.run, self.stop):
+            row.addWidget(widget)
+        row.addWidget(self.readout, 1)
+        self.addWidget(holder)
+        self._wire("run.prefill", self.prefill)
+        self._wire("run.back", self.back)
+        self._wire("run.step", self.step)
+        self._wire("run.run", self.run)
+        self._wire("run.stop", self.stop)
+        self._menu: Callable[[], QMenu] | None = None
+        self.model.clicked.connect(self._open_menu)
+        commands.refreshed.connect(self.refresh)
+        self.refresh()
+
+    def bind(self, session: Session, menu: Callable[[], QMenu]) -> None:
+        """Shows this session from now on; `menu` makes the model menu each time it is opened."""
+        self._session, self._menu = session, menu
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Reads everything again."""
+        for command_id, button in self._buttons:
+            button.setEnabled(self._commands.can(command_id))
+        if self._session is None:
+            return
+        model = self._session.model
+        if model is None:
+            self.model.set_parts(tr("No model"), "")
+        else:
+            self.model.set_parts(model.name, f"{model.dtype} · {model.device}")
+        self.readout.set_session(self._session)
+
+    @property
+    def _buttons(self) -> tuple[tuple[str, BarButton], ...]:
+        return (
+            ("run.prefill", self.prefill),
+            ("run.back", self.back),
+            ("run.step", self.step),
+            ("run.run", self.run),
+            ("run.stop", self.stop),
+        )
+
+    def _wire(self, command_id: str, button: BarButton) -> None:
+        button.clicked.connect(lambda: self._commands.run(command_id))
+        button.setToolTip(button.text())
+
+    def _open_menu(self) -> None:
+        if self._menu is not None:
+            menu = self._menu()
+            menu.popup(self.model.mapToGlobal(self.model.rect().bottomLeft()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        compact = self.width() < self._theme.px(NARROW)
+        if compact != self.prefill.compact:
+            for _, button in self._buttons:
+                button.compact = compact
+                button.updateGeometry()
+                button.update()
+
+
+def _ms(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

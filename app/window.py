@@ -1,0 +1,497 @@
+"""The main window: a frame that is on screen at once, and the panels that move in when they are made."""
+
+from __future__ import annotations
+
+import base64
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QShowEvent,
+)
+from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QWidget
+
+from app.actions import file_commands, help_commands, look_commands, model_commands, run_commands, view_commands
+from app.banners import BannerBar
+from app.i18n import set_language, tr
+from app.keys import KeyRouter
+from app.menus import MenuBar
+from app.notify import Trouble
+from app.pages import AbsentPage, StartPage
+from app.settings import log_folder
+from app.statusbar import StatusLine
+from app.toolbar import RunBar
+
+if TYPE_CHECKING:
+    from app.commands import CommandRegistry
+    from app.context import AppContext
+    from app.docks import PanelDock, TabFrames
+    from app.notify import Notifier
+    from app.settings import Settings
+    from app.theme import Theme
+
+LAYOUT_VERSION = 1
+DEFAULT_SIZE = (1400, 900)
+MINIMUM_SIZE = (720, 480)
+
+
+class MainWindow(QMainWindow):
+    """`firstPaint` once, after the frame has been drawn; `populate` then brings the panels."""
+
+    firstPaint = Signal()
+    populated = Signal()
+
+    def __init__(self, *, settings: Settings, theme: Theme, commands: CommandRegistry, notify: Notifier) -> None:
+        super().__init__()
+        self.settings, self.theme, self.registry, self.notify = settings, theme, commands, notify
+        self.ctx: AppContext | None = None
+        self.docks: dict[str, PanelDock] = {}
+        self._frames: TabFrames | None = None
+        self._before_maximise: QByteArray | None = None
+        self._maximised: PanelDock | None = None
+        self._absent: AbsentPage | None = None
+        self.setObjectName("MainWindow")
+        self.setWindowTitle("Decoderscope")
+        self.setMinimumSize(*MINIMUM_SIZE)
+        self.setDockOptions(
+            QMainWindow.DockOption.AllowNestedDocks
+            | QMainWindow.DockOption.AllowTabbedDocks
+            | QMainWindow.DockOption.GroupedDragging
+        )
+        self.setAcceptDrops(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self.keys = KeyRouter(self, commands)
+        self.bars: tuple[QWidget, ...] = ()
+        self._make_bars()
+        self.start_page = StartPage(theme)
+        self.start_page.painted = self.firstPaint.emit
+        self.setCentralWidget(self.start_page)
+        notify.message.connect(self._say)
+        notify.notice.connect(self._tell)
+        notify.trouble.connect(self._show_trouble)
+        settings.changed.connect(self._on_settings)
+        self._refresh = QTimer(self)
+        self._refresh.setSingleShot(True)
+        self._refresh.setInterval(0)
+        self._refresh.timeout.connect(self._refresh_bars)
+        self._fit_to_screen()
+
+    def _make_bars(self) -> None:
+        self.menu = MenuBar(self.theme, self.registry)
+        self.setMenuBar(self.menu)
+        self.run_bar = RunBar(self.theme, self.registry)
+        self.banners = BannerBar(self.theme)
+        self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.run_bar)
+        self.addToolBarBreak(Qt.ToolBarArea.TopToolBarArea)
+        self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.banners)
+        self.status = StatusLine(self.theme, self.registry)
+        self.setStatusBar(self.status)
+
+    def _fit_to_screen(self) -> None:
+        geometry = base64.b64decode(self.settings.values.geometry or "")
+        if not (geometry and self.restoreGeometry(QByteArray(geometry))):
+            available = QGuiApplication.primaryScreen().availableGeometry()
+            self.resize(min(DEFAULT_SIZE[0], available.width()), min(DEFAULT_SIZE[1], available.height()))
+
+    # panels
+
+    def populate(self, ctx: AppContext) -> None:
+        """Makes commands, docks and panels; the start page gives way to them."""
+        self.ctx = ctx
+        self.registry.add(
+            *file_commands(self),
+            *run_commands(ctx),
+            *look_commands(ctx),
+            *view_commands(self),
+            *model_commands(ctx, self),
+            *help_commands(self),
+        )
+        ctx.session.changed.connect(self._on_topic)
+        ctx.session.modelAbsent.connect(self._show_absent)
+        ctx.selection.changed.connect(lambda _fields: None)
+        self._bind_bars()
+        self._make_docks()
+        self.setFocus()
+        self.populated.emit()
+
+    def _bind_bars(self) -> None:
+        assert self.ctx is not None
+        self.run_bar.bind(self.ctx.session, self._model_menu)
+        self.status.bind(self.ctx.session)
+        self.menu.extend("View", self._fill_panels_menu)
+        self.menu.extend("File", self._fill_recent_menu)
+        self._refresh_bars()
+
+    def _make_docks(self) -> None:
+        from app.docks import PanelDock, TabFrames  # noqa: PLC0415 - after the first paint
+        from app.panels import PANELS  # noqa: PLC0415
+
+        assert self.ctx is not None
+        self._frames = TabFrames(self, self.theme)
+        for panel_class in PANELS:
+            panel = panel_class(self.ctx)
+            dock = PanelDock(panel, self.theme, self.keys, self)
+            self.docks[panel_class.panel_id] = dock
+            self.registry.add(*panel.commands())
+            dock.maximiseAsked.connect(lambda dock=dock: self.toggle_maximised(dock))
+            dock.visibilityChanged.connect(self._on_docks_moved)
+            dock.dockLocationChanged.connect(self._on_docks_moved)
+            dock.topLevelChanged.connect(self._on_docks_moved)
+        if self.centralWidget() is self.start_page:
+            self.takeCentralWidget()
+            self.start_page.hide()
+        self._restore_layout(self.settings.values.layout)
+
+    def _restore_layout(self, layout: str) -> None:
+        from app.docks import place  # noqa: PLC0415
+
+        state = base64.b64decode(layout or "")
+        place(self, self.docks)
+        if state:
+            self.restoreState(QByteArray(state), LAYOUT_VERSION)
+        self.run_bar.show()
+        self.banners.engine_back() if self.ctx and self.ctx.session.engine_status != "lost" else None
+        self._on_docks_moved()
+
+    def layout_text(self) -> str:
+        """The docks' places, for the preferences."""
+        state = self._before_maximise or self.saveState(LAYOUT_VERSION)
+        return base64.b64encode(state.data()).decode("ascii")
+
+    def reset_layout(self) -> None:
+        """The standard layout."""
+        self._maximised = self._before_maximise = None
+        self._restore_layout("")
+        QTimer.singleShot(0, self._share_again)
+
+    def _share_again(self) -> None:
+        from app.docks import place  # noqa: PLC0415
+
+        place(self, self.docks)
+
+    def save_layout_as(self) -> None:
+        """Asks for a name and keeps the layout under it."""
+        name, ok = QInputDialog.getText(self, tr("Save the layout"), tr("Name"))
+        if ok and name.strip():
+            layouts = {**self.settings.values.layouts, name.strip(): self.layout_text()}
+            self.settings.update(layouts=layouts)
+
+    def toggle_maximised(self, dock: PanelDock) -> None:
+        """One dock alone in the window, or all as they were."""
+        if dock.isFloating():
+            dock.showNormal() if dock.isMaximized() else dock.showMaximized()
+            return
+        if self._maximised is not None:
+            state, self._before_maximise = self._before_maximise, None
+            self._maximised.set_maximised(False)
+            self._maximised = None
+            if state is not None:
+                self.restoreState(state, LAYOUT_VERSION)
+        else:
+            self._before_maximise = self.saveState(LAYOUT_VERSION)
+            self._maximised = dock
+            for other in self.docks.values():
+                if other is not dock and not other.isFloating():
+                    other.hide()
+            dock.set_maximised(True)
+        self._on_docks_moved()
+
+    def _on_docks_moved(self, *_: object) -> None:
+        for dock in self.docks.values():
+            dock.set_tabbed(not dock.isFloating() and dock.isVisible() and bool(self.tabifiedDockWidgets(dock)))
+        if self._frames is not None:
+            self._frames.adopt()
+
+    # bars and menus
+
+    def _on_topic(self, topic: str) -> None:
+        if topic == "ENGINE":
+            self._on_engine()
+        if topic in {"RUN", "MODEL"} and self.ctx and self.ctx.session.model and self._absent is not None:
+            self._hide_absent()
+        if not self._refresh.isActive():
+            self._refresh.start()
+
+    def _refresh_bars(self) -> None:
+        self.registry.refreshed.emit()
+        self.status.refresh()
+        model = self.ctx.session.model if self.ctx else None
+        self.setWindowTitle(f"{model.name} – Decoderscope" if model else "Decoderscope")
+
+    def _on_engine(self) -> None:
+        assert self.ctx is not None
+        session = self.ctx.session
+        if session.engine_status == "lost":
+            kept = tr("The prompt, {n} tokens and all settings are kept.", n=session.length)
+            crash = session.engine.crash
+            details = (lambda: self._show_trouble(_crash_trouble(crash))) if crash else None
+            self.banners.engine_lost(f"{session.engine_message} {kept}", session.restart_engine, details)
+        elif session.engine_status == "silent":
+            self.banners.engine_lost(session.engine_message, session.restart_engine, None)
+        else:
+            self.banners.engine_back()
+
+    def _model_menu(self) -> QMenu:
+        assert self.ctx is not None
+        session = self.ctx.session
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        hello = session.hello
+        for entry in hello.catalogue if hello else ():
+            action = menu.addAction(entry.title if entry.path else tr("Get {title}", title=entry.title))
+            action.triggered.connect(
+                lambda _checked=False, entry=entry: (
+                    session.open_model(entry.name) if entry.path else session.get_model(entry.name)
+                )
+            )
+        self._fill_recent(menu)
+        menu.addSeparator()
+        menu.addAction(tr("Open another model …")).triggered.connect(lambda _checked=False: self.ask_open())
+        for title, field, choices in (
+            (tr("Device"), "device", ("auto", *(device.name for device in (hello.devices if hello else ())))),
+            (tr("Number format"), "dtype", ("auto", "float32", "bfloat16", "float16")),
+        ):
+            self._fill_choice(menu.addMenu(title), field, choices)
+        return menu
+
+    def _fill_choice(self, menu: QMenu, field: str, choices: tuple[str, ...]) -> None:
+        assert self.ctx is not None
+        session = self.ctx.session
+
+        def choose(choice: str) -> None:
+            self.settings.update(**{field: choice})
+            if session.model is not None and not session.busy:
+                session.open_model(session.source)
+
+        for choice in choices:
+            action = menu.addAction(tr("automatic") if choice == "auto" else choice)
+            action.setCheckable(True)
+            action.setChecked(getattr(self.settings.values, field) == choice)
+            action.triggered.connect(lambda _checked=False, choice=choice: choose(choice))
+
+    def _fill_recent(self, menu: QMenu) -> None:
+        assert self.ctx is not None
+        for source in self.settings.values.recent_models:
+            if source:
+                action = menu.addAction(source if len(source) < 60 else f"… {source[-58:]}")
+                action.triggered.connect(lambda _checked=False, source=source: self._open(source))
+
+    def _fill_recent_menu(self, menu: QMenu) -> None:
+        self._fill_recent(menu.addMenu(tr("Recent models")))
+
+    def _fill_panels_menu(self, menu: QMenu) -> None:
+        panels = menu.addMenu(tr("Panels"))
+        for dock in self.docks.values():
+            panels.addAction(dock.toggleViewAction())
+        layouts = menu.addMenu(tr("Layouts"))
+        for name, layout in self.settings.values.layouts.items():
+            layouts.addAction(name).triggered.connect(
+                lambda _checked=False, layout=layout: self._restore_layout(layout)
+            )
+        layouts.setEnabled(bool(self.settings.values.layouts))
+
+    def _on_settings(self, changed: frozenset[str]) -> None:
+        values = self.settings.values
+        if "theme" in changed:
+            self.theme.set_choice(values.theme)  # type: ignore[arg-type]
+        if "text_scale" in changed:
+            self.theme.set_text_scale(values.text_scale)
+        if "language" in changed:
+            set_language(values.language)
+            # Not inside the menu that was clicked: everything is made again in the new language.
+            QTimer.singleShot(0, self.rebuild)
+
+    def rebuild(self) -> None:
+        """Makes every widget again, in the language in force. State is not in widgets, so none is lost."""
+        if self.ctx is None:
+            return
+        layout = self.layout_text()
+        self._maximised = self._before_maximise = None
+        for panel_id, dock in self.docks.items():
+            self.registry.remove(*(command.id for command in dock.panel.commands()))
+            self.removeDockWidget(dock)
+            dock.setParent(None)
+            dock.deleteLater()
+            del panel_id
+        self.docks = {}
+        for bar in (self.run_bar, self.banners):
+            self.removeToolBar(bar)
+            bar.deleteLater()
+        self._make_bars()
+        self._bind_bars()
+        self._make_docks()
+        self._restore_layout(layout)
+        self._on_engine()
+        self.setFocus()
+
+    # messages
+
+    def _say(self, text: str) -> None:
+        self.status.say(text)
+
+    def _tell(self, text: str) -> None:
+        self.banners.notice(text)
+
+    def _show_trouble(self, trouble: Trouble) -> None:
+        from app.dialogs import ErrorDialog  # noqa: PLC0415
+
+        self._open_dialog(ErrorDialog(self.theme, trouble, self))
+
+    def _open_dialog(self, dialog: QWidget) -> None:
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open() if hasattr(dialog, "open") and callable(dialog.open) else dialog.show()
+
+    # commands of the window
+
+    def ask_open(self, source: str = "") -> None:
+        """The dialog that opens a model."""
+        from app.dialogs import OpenDialog  # noqa: PLC0415
+
+        assert self.ctx is not None
+        dialog = OpenDialog(self.theme, self.ctx.session, source, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setModal(True)
+        dialog.show()
+
+    def open_palette(self) -> None:
+        """The command palette."""
+        from app.palette import CommandPalette  # noqa: PLC0415
+
+        CommandPalette(self.theme, self.registry, self).open_over(self)
+
+    def open_keys(self) -> None:
+        """The sheet of keys."""
+        from app.dialogs import KeySheet  # noqa: PLC0415
+
+        self._open_dialog(KeySheet(self.theme, self.registry, self))
+
+    def open_about(self) -> None:
+        """About."""
+        from app.dialogs import AboutDialog  # noqa: PLC0415
+        from app.version import version  # noqa: PLC0415
+
+        assert self.ctx is not None
+        self._open_dialog(AboutDialog(self.theme, self.ctx.session, version(), self))
+
+    def open_log(self) -> None:
+        """The folder of the log file, in the system's file manager."""
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(log_folder())))
+
+    def toggle_full_screen(self) -> None:
+        """Full screen, or as before."""
+        self.showNormal() if self.isFullScreen() else self.showFullScreen()
+
+    # the page for an absent model
+
+    def _show_absent(self, why: str) -> None:
+        assert self.ctx is not None
+        session = self.ctx.session
+        entry = session.default_entry
+        if entry:
+            mb = f"{entry.download_bytes / 1e6:,.0f}"
+            text = tr(
+                "{title}, {licence}: a download of {mb} MB, once.", title=entry.title, licence=entry.licence, mb=mb
+            )
+        else:
+            text = tr("A small model to begin with.")
+        self._absent = AbsentPage(
+            self.theme,
+            why=why or tr("The default model is not on this machine yet."),
+            default_text=text if not (entry and entry.path) else tr("{title} is on this machine.", title=entry.title),
+            get_default=session.open_default,
+            open_file=self.ask_open,
+            open_hub=self.ask_open,
+        )
+        for dock in self.docks.values():
+            dock.hide()
+        self.setCentralWidget(self._absent)
+
+    def _hide_absent(self) -> None:
+        page = self.takeCentralWidget()
+        if page is not None:
+            page.deleteLater()
+        self._absent = None
+        self._restore_layout(self.settings.values.layout)
+
+    # drops
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        urls = event.mimeData().urls()
+        event.acceptProposedAction()
+        if len(urls) != 1:
+            self.notify.say(tr("Drop one file or folder; these are {n}.", n=f"{len(urls):,}"))
+        elif not urls[0].isLocalFile():
+            self.notify.say(tr("Links are not fetched: open a hub model by its id (Ctrl+O)."))
+        else:
+            self.open_path(Path(urls[0].toLocalFile()))
+
+    def open_path(self, path: Path) -> None:
+        """Opens a file or folder as a model, after a look at what it is that cannot block."""
+        refusal = refuse_path(path)
+        if refusal:
+            self._show_trouble(Trouble(title=tr("This can't be opened"), message=refusal, details=str(path)))
+        else:
+            self._open(str(path))
+
+    def _open(self, source: str) -> None:
+        if self.ctx is None or self.ctx.session.busy:
+            self.notify.say(tr("Stop what is under way first."))
+        else:
+            self.ctx.session.open_model(source)
+
+    # Qt
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not self.keys.unclaimed(event):
+            event.ignore()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.keys.watch(self.windowHandle())
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self.docks and self._absent is None:
+            geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
+            self.settings.update(layout=self.layout_text(), geometry=geometry)
+        self.settings.save()
+        for dock in self.docks.values():
+            if dock.isFloating():
+                dock.hide()
+        event.accept()
+        QTimer.singleShot(0, _quit)
+
+
+def _quit() -> None:
+    QApplication.quit()
+
+
+def _crash_trouble(crash: object) -> Trouble:
+    return Trouble(
+        title=tr("The engine stopped"),
+        message=str(getattr(crash, "sentence", "")),
+        details=str(getattr(crash, "stderr", "")),
+    )
+
+
+def refuse_path(path: Path) -> str:
+    """Why a dropped path is not even looked into: it is missing, or neither a file nor a folder. Never blocks."""
+    try:
+        mode = path.stat().st_mode  # a FIFO or a device is not opened by this
+    except OSError as error:
+        return tr("{path} can't be read: {why}.", path=path.name, why=error.strerror or str(error))
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return tr("{path} is neither a file nor a folder.", path=path.name)
+    return ""
