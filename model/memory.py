@@ -1,21 +1,12 @@
-"""Bytes: what is free on a device, what this process holds, and how an amount is written."""
+"""Bytes: what this process holds, and how an amount is written."""
 
 from __future__ import annotations
 
 import sys
 
 import psutil
-import torch
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
-
-
-def free_bytes(device: torch.device | str) -> int:
-    """Memory that could be allocated now on `device`."""
-    device = torch.device(device)
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    return int(psutil.virtual_memory().available)
 
 
 def process_bytes() -> tuple[int, int]:

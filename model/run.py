@@ -20,11 +20,12 @@ from torch import Tensor
 
 from model import sampling
 from model.attention import AttentionSpec
+from model.checkpoint.memory import available_bytes
 from model.config import DecoderConfig
 from model.errors import BadValueError, CancelledError
 from model.hooks import HookPoint
 from model.kv_cache import KVCache
-from model.memory import free_bytes, process_bytes
+from model.memory import process_bytes
 from model.prefill import Chunks, ContextFullError, LayerWatch, ProgressReport, PromptError, YieldPoint, checked
 from model.protocol.values import MemoryInfo, Node, RunState, SamplerSettings
 from model.store import ActivationStore, BudgetError, Cost, cost_of
@@ -60,7 +61,7 @@ class Run:
         self.decoder = model.decoder
         self.config: DecoderConfig = model.decoder.config
         self.device: torch.device = self.decoder.device
-        budget = int(free_bytes(self.device) * BUDGET_SHARE) if budget_bytes is None else budget_bytes
+        budget = int(available_bytes(self.device) * BUDGET_SHARE) if budget_bytes is None else budget_bytes
         self.store = ActivationStore(
             self.config,
             device=self.device,
@@ -157,7 +158,7 @@ class Run:
     def spec(self, layer: int) -> AttentionSpec:
         """The arithmetic of a layer's attention."""
         self.check_layer(layer)
-        return self.decoder.layers[layer].self_attn.spec  # type: ignore[no-any-return]
+        return self.config.attention(layer)
 
     def k(self, layer: int) -> Tensor:
         """Keys as used (rotated where the model rotates), (K, length, D)."""
@@ -466,7 +467,7 @@ class Run:
             rss=rss,
             peak_rss=peak,
             budget=self.store.budget,
-            available=free_bytes(self.device),
+            available=available_bytes(self.device),
         )
 
     def state(self) -> RunState:

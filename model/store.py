@@ -234,7 +234,7 @@ class ActivationStore:
         self._park_from(self.length)
         self._ensure(self.length + tokens)
         logits = self.config.d_vocab * 4
-        if not self._make_room(logits):
+        if not self._make_room(lambda: logits):
             raise BudgetError(f"A text of {self.length + tokens:,} tokens", self.nbytes + logits, self.budget)
 
     def commit(self, nodes: Sequence[int]) -> None:
@@ -286,7 +286,7 @@ class ActivationStore:
             return
         length = self.length
         self._set_length(len(self._nodes))
-        if self._make_room(self._row_bytes() * len(nodes), spare_queries=True):
+        if self._make_room(lambda: self._row_bytes() * len(nodes), spare_queries=True):
             segment = Segment(nodes=list(nodes), tensors=self._copies(start, len(self._nodes)))
             self._segments.append(segment)
             self._parked |= {node: (segment, index) for index, node in enumerate(nodes)}
@@ -344,7 +344,7 @@ class ActivationStore:
         doubled = min(max(rows + rows // 8, 2 * self.capacity, FIRST_ROWS), limit)
         least = min(-(-rows // GROWTH_ROWS) * GROWTH_ROWS, limit)
         target = doubled if self._fits(self._growth_bytes(doubled)) else least
-        if not self._make_room(self._growth_bytes(target)):
+        if not self._make_room(lambda: self._growth_bytes(target)):
             raise BudgetError(f"A text of {rows:,} tokens", self.nbytes + self._growth_bytes(least), self.budget)
         self.cache.reserve(target)
         for buffer in self._buffers.values():
@@ -356,9 +356,9 @@ class ActivationStore:
     def _fits(self, extra: int) -> bool:
         return self.nbytes + extra <= self.budget
 
-    def _make_room(self, extra: int, *, spare_queries: bool = False) -> bool:
-        """Drops, oldest first, parked nodes, then queries of layers far from `focus`, until `extra` bytes fit."""
-        while not self._fits(extra):
+    def _make_room(self, extra: Callable[[], int], *, spare_queries: bool = False) -> bool:
+        """Drops, oldest first, parked nodes, then queries of layers far from `focus`, until `extra()` bytes fit."""
+        while not self._fits(extra()):
             if self._segments:
                 segment = self._segments.pop(0)
                 self._drop([node for node in segment.nodes if node is not None])

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
+from model.config import DecoderConfig
+from model.loading import LoadedModel
 from model.protocol.values import ModelInfo
+from model.rope import RopeSpec
 from model.run import Run
 from model.tokenizer import IdsTokenizer
 from model.transformer import Decoder
 from tests.model import reference
-
-if TYPE_CHECKING:
-    from model.loading import LoadedModel
 
 LLAMA: dict[str, Any] = {
     "hidden_size": 32,
@@ -28,6 +28,20 @@ LLAMA: dict[str, Any] = {
     "max_position_embeddings": 256,
 }
 
+OWN: dict[str, Any] = {
+    "family": "own",
+    "d_vocab": reference.D_VOCAB,
+    "d_model": 32,
+    "n_layers": 3,
+    "n_heads": 4,
+    "n_kv_heads": 2,
+    "d_head": 8,
+    "d_mlp": 48,
+    "n_ctx": 256,
+    "tied_head": False,
+    "rope": RopeSpec(theta=10_000.0, dim=8),
+}
+
 
 def random_ids(n: int, seed: int = 0) -> list[int]:
     """Token ids below the tiny models' vocabulary."""
@@ -35,8 +49,8 @@ def random_ids(n: int, seed: int = 0) -> list[int]:
 
 
 @lru_cache(maxsize=32)
-def _decoder(name: str, fields: tuple[tuple[str, Any], ...]) -> tuple[reference.Reference, Decoder]:
-    judge = reference.reference(name, **dict(fields))
+def _decoder(name: str, fields: str) -> tuple[reference.Reference, Decoder]:
+    judge = reference.reference(name, **json.loads(fields))
     return judge, reference.decoder_for(judge.config, judge.tensors)
 
 
@@ -48,8 +62,24 @@ def llama(**fields: Any) -> tuple[reference.Reference, LoadedModel]:
 def model_of(name: str, **fields: Any) -> tuple[reference.Reference, LoadedModel]:
     """The reference {name}ForCausalLM and our loaded model with the same weights."""
     torch.set_num_threads(1)
-    judge, decoder = _decoder(name, tuple(sorted(fields.items())))
+    judge, decoder = _decoder(name, json.dumps(fields, sort_keys=True))
     return judge, loaded(decoder)
+
+
+def made(**fields: Any) -> LoadedModel:
+    """A model of any configuration with random weights, for what needs no reference."""
+    torch.set_num_threads(1)
+    config = DecoderConfig(**(OWN | fields))
+    decoder = Decoder(config)
+    generator = torch.Generator().manual_seed(0)
+    state = {}
+    for name, weight in decoder.state_dict().items():
+        values = torch.randn(weight.shape, generator=generator)
+        if weight.ndim == 1:
+            state[name] = values * 0.3 + (0.0 if name.endswith("bias") else 1.0)
+        else:
+            state[name] = values * (0.7 if name.startswith(("embed", "lm_head")) else 1.6 * weight.shape[1] ** -0.5)
+    return loaded(reference.assemble(config, state))
 
 
 def loaded(decoder: Decoder) -> LoadedModel:
@@ -77,7 +107,7 @@ def loaded(decoder: Decoder) -> LoadedModel:
         has_tokenizer=False,
     )
     tokenizer = IdsTokenizer(d_vocab=config.d_vocab)
-    return cast("LoadedModel", SimpleNamespace(decoder=decoder, tokenizer=tokenizer, info=info, warnings=()))
+    return LoadedModel(decoder=decoder, tokenizer=tokenizer, info=info)
 
 
 def run_of(model: LoadedModel, ids: Sequence[int], **options: Any) -> Run:
