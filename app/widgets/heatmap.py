@@ -47,6 +47,9 @@ class HeatMap(QWidget):
     The owner gives a shape, axis tokens, and tiles of the cells that `wanted()` names, again after each `viewChanged`.
     When a cell's exact value is not in a tile, `valueWanted(row, column)` asks for it and `set_cell_value` answers.
     Setters emit nothing. Cells are (row, column), -1, -1 for none.
+
+    Wheel zooms at the mouse, a drag pans, a double click shows the whole. Keys: arrows, Home, End, Ctrl+Home, Ctrl+End
+    and the Page keys move the chosen cell; Z and Shift+Z zoom, 0 shows the whole; Ctrl+C copies the value.
     """
 
     cellHovered = Signal(int, int)
@@ -351,9 +354,9 @@ class HeatMap(QWidget):
         target = self._cursor_after(key, control=control) if all(self.shape) else None
         if target is not None:
             self._move_cursor(target)
-        elif control and key in {Key.Key_Plus, Key.Key_Equal, Key.Key_Minus}:
-            self.zoom(1 / ZOOM_STEP if key == Key.Key_Minus else ZOOM_STEP)
-        elif control and key == Key.Key_0:
+        elif key == Key.Key_Z and not control:
+            self.zoom(1 / ZOOM_STEP if event.modifiers() & Modifier.ShiftModifier else ZOOM_STEP)
+        elif key == Key.Key_0 and not control:
             self.reset_view()
         elif control and key == Key.Key_C:
             self.copyWanted.emit("cell")

@@ -1,0 +1,147 @@
+"""Tokens with a value each, largest first: what a query reads, or who reads a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
+
+from app.i18n import tr
+from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.ticks import figure
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QEvent
+
+    from app.theme import Theme
+
+POSITION, TOKEN, BAR, VALUE = range(4)
+NO_PARENT = QModelIndex()
+
+
+class BarModel(QAbstractTableModel):
+    """Positions sorted by value, NaN (hidden by the mask) left out."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pieces: Sequence[str] = ()
+        self._values: NDArray[np.float32] = np.empty(0, dtype=np.float32)
+        self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._largest = 1.0
+        self._first_decode: int | None = None
+        self.value_name = ""
+
+    def set_values(self, pieces: Sequence[str], values: NDArray[np.float32], first_decode: int | None) -> None:
+        self.beginResetModel()
+        self._pieces, self._values, self._first_decode = pieces, values, first_decode
+        seen = np.flatnonzero(~np.isnan(values))
+        self._order = seen[np.argsort(-values[seen], kind="stable")]
+        self._largest = float(np.abs(values[seen]).max(initial=0.0)) or 1.0
+        self.endResetModel()
+
+    def position(self, row: int) -> int:
+        return int(self._order[row])
+
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self._order)
+
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else 4
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return ("", tr("token"), "", self.value_name)[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignLeft if section == TOKEN else Qt.AlignmentFlag.AlignRight
+            return side | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        position, column = self.position(index.row()), index.column()
+        value = float(self._values[position])
+        piece = self._pieces[position] if position < len(self._pieces) else ""
+        if role == Qt.ItemDataRole.DisplayRole:
+            return (f"{position:,}", piece, "", figure(value))[column]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
+        if role == Role.BARS and column == BAR:
+            return ((abs(value) / self._largest, "accent" if value >= 0 else "amber"),)
+        if role == Role.MONO:
+            return column == TOKEN
+        if role == Role.VOICE:
+            generated = self._first_decode is not None and position >= self._first_decode
+            return "secondary" if column == POSITION else "amber" if generated and column == TOKEN else "text"
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return tr("{token}, position {position}, {value}", token=piece, position=position, value=figure(value))
+        return None
+
+
+class BarTable(QTableView):
+    """`positionHovered` (-1: none), `positionClicked` by click, Enter or Space."""
+
+    positionHovered = Signal(int)
+    positionClicked = Signal(int)
+
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._model = BarModel(self)
+        self.setModel(self._model)
+        self.setItemDelegate(CellDelegate(theme, self))
+        dress_table(self, theme)
+        self.setAccessibleName(label)
+        self.clicked.connect(lambda index: self.positionClicked.emit(self._model.position(index.row())))
+        self.entered.connect(lambda index: self.positionHovered.emit(self._model.position(index.row())))
+        theme.changed.connect(self._fit_columns)
+
+    def set_values(
+        self,
+        pieces: Sequence[str],
+        values: NDArray[np.float32],
+        *,
+        name: str = "",
+        first_decode: int | None = None,
+    ) -> None:
+        """`values`: one a position, NaN where masked; `name`: what they are."""
+        self._model.value_name = name
+        self._model.set_values(pieces, values, first_decode)
+        self._fit_columns()
+        self.scrollToTop()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.positionHovered.emit(-1)
+        super().leaveEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        if not self.indexAt(event.position().toPoint()).isValid():
+            self.positionHovered.emit(-1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        chosen = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space}
+        if chosen and self.currentIndex().isValid():
+            self.positionClicked.emit(self._model.position(self.currentIndex().row()))
+        else:
+            super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        metrics = QFontMetricsF(self._theme.font("table"))
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        position = round(metrics.horizontalAdvance("0,000") + 10)
+        value = round(metrics.horizontalAdvance("0.00000") + 12)
+        rest = max(40, self.viewport().width() - position - value)
+        bar = max(24, min(round(rest * 0.45), self._theme.px(110)))
+        for column, width in ((POSITION, position), (TOKEN, rest - bar), (BAR, bar), (VALUE, value)):
+            header.resizeSection(column, width)

@@ -1,0 +1,398 @@
+"""Every head of every layer as a thumbnail: KV groups under brackets, filled in as layers come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QFontMetricsF,
+    QHelpEvent,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+
+from app.i18n import tr
+from app.widgets.head_grid_layout import GridLayout, Head, by_layer, by_rank
+from app.widgets.heatmap_image import colour_table
+from app.widgets.thumbnails import fit_stack
+from app.widgets.ticks import short
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+Key = Qt.Key
+
+
+class HeadGrid(QAbstractScrollArea):
+    """`headClicked(layer, head)` by mouse or keys; `headHovered`, -1, -1 for none; `layersWanted` when layers came
+    into sight whose thumbnails are not here: see `missing()`. Setters emit nothing but that."""
+
+    headClicked = Signal(int, int)
+    headHovered = Signal(int, int)
+    layersWanted = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._n_layers, self._n_heads, self._group = 0, 0, 1
+        self._thumbs: dict[int, NDArray[np.uint8]] = {}
+        self._strips: dict[int, tuple[QImage, NDArray[np.uint32]]] = {}
+        self._stale: set[int] = set()
+        self._signed = False
+        self._lut: NDArray[np.uint8] = np.zeros((256, 4), dtype=np.uint8)
+        self._metric: NDArray[np.float32] | None = None
+        self._metric_name, self._sorted = "", False
+        self._selected: Head | None = None
+        self._hovered: Head | None = None
+        self._layout_now: GridLayout | None = None
+        self.setAccessibleName(tr("All heads"))
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)
+        self.verticalScrollBar().valueChanged.connect(self.layersWanted)
+        theme.changed.connect(self._restyle)
+
+    # state → widget
+
+    def set_shape(self, n_layers: int, n_heads: int, n_kv_heads: int) -> None:
+        """How many layers and heads there are and how many of them share a KV head."""
+        shape = (n_layers, n_heads, n_heads // max(n_kv_heads, 1))
+        if shape != (self._n_layers, self._n_heads, self._group):
+            self._n_layers, self._n_heads, self._group = shape
+            self._thumbs.clear()
+            self._strips.clear()
+            self._metric = None
+            self._relayout()
+
+    def set_lut(self, lut: NDArray[np.uint8], *, signed: bool = False) -> None:
+        """Colours of the pixels, as for a heat map."""
+        self._lut, self._signed = lut, signed
+        self._strips.clear()
+        self.viewport().update()
+
+    def set_layer(self, layer: int, pixels: NDArray[np.uint8]) -> None:
+        """The thumbnails of one layer, uint8 (heads, h, w)."""
+        self._thumbs[layer] = pixels
+        self._strips.pop(layer, None)
+        self._stale.discard(layer)
+        self.viewport().update()
+
+    def make_stale(self) -> None:
+        """Every thumbnail is of an older state: they stay in sight until the new ones come."""
+        self._stale = set(range(self._n_layers))
+
+    def clear(self) -> None:
+        """Forgets every thumbnail."""
+        self._thumbs.clear()
+        self._strips.clear()
+        self.viewport().update()
+
+    def set_metric(self, values: NDArray[np.float32] | None, name: str = "", *, sort: bool = False) -> None:
+        """(layers, heads) to mark heads with, largest first when sorted; None: no marks, by layer."""
+        again = (sort and values is not None) or self._sorted or (values is None) != (self._metric is None)
+        self._metric, self._metric_name, self._sorted = values, name, sort and values is not None
+        if again:
+            self._relayout()
+        self.viewport().update()
+
+    def set_selected(self, layer: int | None, head: int | None) -> None:
+        """The head that is looked at; with a layer only (mean, max), the layer's row."""
+        chosen = None if layer is None else (layer, -1 if head is None else head)
+        if chosen != self._selected:
+            self._selected = chosen
+            self.setAccessibleDescription("" if chosen is None else self.describe(*chosen))
+            if chosen is not None:
+                self._reveal(chosen)
+            self.viewport().update()
+
+    # what is in sight
+
+    def missing(self) -> tuple[int, ...]:
+        """Layers in sight without thumbnails of the present state, the chosen one's first."""
+        layout, height = self._layout(), self.viewport().height()
+        if not self._n_layers:
+            return ()
+        layers = layout.layers_between(self._scroll().y(), self._scroll().y() + height)
+        wanted = [layer for layer in layers if layer not in self._thumbs or layer in self._stale]
+        first = self._selected[0] if self._selected else -1
+        return tuple(sorted(wanted, key=lambda layer: (layer != first, layer)))
+
+    def thumbnail_pixels(self) -> int:
+        """Screen pixels of a thumbnail's side."""
+        return max(1, round(self._layout().side * self.devicePixelRatioF()))
+
+    def head_rect(self, layer: int, head: int) -> QRectF:
+        """Where a thumbnail is drawn, in the viewport."""
+        return self._layout().rect(layer, head).translated(-self._scroll())
+
+    def head_at(self, point: QPointF) -> Head | None:
+        layout = self._layout()
+        if point.y() < layout.header:
+            return None
+        return layout.at(point + self._scroll())
+
+    def describe(self, layer: int, head: int) -> str:
+        """A head in words, with its measure."""
+        if head < 0:
+            return tr("Layer {layer}", layer=layer)
+        text = tr("Layer {layer} · Head {head} · KV {kv}", layer=layer, head=head, kv=head // max(self._group, 1))
+        if self._metric is not None:
+            text += f" · {self._metric_name} {short(float(self._metric[layer, head]))}"
+        return text
+
+    def sizeHint(self) -> QSize:
+        return QSize(220, 320)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(110, 90)
+
+    # events
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if not self._n_layers:
+            return
+        painter, layout = QPainter(self.viewport()), self._layout()
+        hint = self._theme.font("hint")
+        painter.setFont(hint)
+        painter.save()
+        painter.setClipRect(QRect(0, int(layout.header), self.viewport().width(), self.viewport().height()))
+        offset, height = self._scroll(), self.viewport().height()
+        for layer, head in layout.heads_between(offset.y(), offset.y() + height):
+            self._paint_head(painter, layer, head, layout.rect(layer, head).translated(-offset))
+        if not self._sorted:
+            self._paint_layer_numbers(painter, layout, offset)
+        self._paint_frames(painter)
+        painter.restore()
+        if not self._sorted:
+            self._paint_header(painter, layout, offset)
+
+    def resizeEvent(self, _event: QResizeEvent) -> None:
+        self._relayout()
+        if self._selected is not None:
+            self._reveal(self._selected)
+        self.layersWanted.emit()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.head_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        head = self.head_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and head is not None:
+            self._choose(head)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        here = self._selected or (0, 0)
+        here = (here[0], max(here[1], 0))
+        layout = self._layout()
+        page = max(1, int(self.viewport().height() // layout.pitch) - 2)
+        steps = {
+            Key.Key_Left: (0, -1), Key.Key_Right: (0, 1), Key.Key_Up: (-1, 0), Key.Key_Down: (1, 0),
+            Key.Key_PageUp: (-page, 0), Key.Key_PageDown: (page, 0), Key.Key_Home: (0, -self._n_heads),
+            Key.Key_End: (0, self._n_heads),
+        }  # fmt: skip
+        step = steps.get(Key(event.key()))
+        if step is None or not self._n_layers:
+            event.ignore()
+            return
+        self._choose(layout.moved(here, *step))
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            head = self.head_at(QPointF(event.pos()))
+            if head is None:
+                QToolTip.hideText()
+            else:
+                QToolTip.showText(event.globalPos(), self.describe(*head), self.viewport())
+            return True
+        if event.type() == QEvent.Type.Leave:
+            self._hover(None)
+        return super().viewportEvent(event)
+
+    # inside
+
+    def _choose(self, head: Head) -> None:
+        self.set_selected(*head)
+        self.headClicked.emit(*head)
+
+    def _hover(self, head: Head | None) -> None:
+        if head != self._hovered:
+            self._hovered = head
+            self.viewport().update()
+            self.headHovered.emit(*(head or (-1, -1)))
+
+    def _paint_head(self, painter: QPainter, layer: int, head: int, rect: QRectF) -> None:
+        strip = self._strip(layer)
+        if strip is None:
+            painter.fillRect(rect, self._theme.palette.masked)
+        else:
+            side = strip.height()
+            painter.drawImage(rect, strip, QRectF(head * side, 0, side, side))
+        if self._metric is None:
+            return
+        colours = self._theme.palette
+        share = self._share(layer, head)
+        bar = QRectF(rect.left(), rect.bottom() + 1.5, rect.width(), 2)
+        painter.fillRect(bar, colours.track)
+        painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * share, 2), colours.accent)
+        if self._sorted:
+            painter.setPen(colours.secondary)
+            label = QRectF(rect.left() - 6, rect.bottom() + 4, rect.width() + 12, self._theme.px(14))
+            painter.drawText(label, Qt.AlignmentFlag.AlignCenter, f"{layer}·{head}")
+
+    def _share(self, layer: int, head: int) -> float:
+        if self._metric is None:
+            return 0.0
+        value, top = float(self._metric[layer, head]), float(np.nanmax(np.abs(self._metric), initial=0.0))
+        return min(1.0, abs(value) / top) if top > 0 and np.isfinite(value) else 0.0
+
+    def _paint_layer_numbers(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
+        metrics = QFontMetricsF(painter.font())
+        every = 1 if layout.pitch >= metrics.height() - 2 else -(-int(metrics.height()) // max(int(layout.pitch), 1))
+        chosen = self._selected[0] if self._selected else -1
+        for layer in layout.layers_between(offset.y(), offset.y() + self.viewport().height()):
+            if layer % every and layer != chosen:
+                continue
+            rect = layout.rect(layer, 0).translated(-offset)
+            painter.setPen(self._theme.palette.text if layer == chosen else self._theme.palette.secondary)
+            place = QRectF(0, rect.center().y() - metrics.height() / 2, layout.left - 6 - offset.x(), metrics.height())
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(layer))
+
+    def _paint_frames(self, painter: QPainter) -> None:
+        colours = self._theme.palette
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if self._hovered is not None and self._hovered != self._selected:
+            painter.setPen(QPen(colours.text, 1.2))
+            painter.drawRoundedRect(self.head_rect(*self._hovered).adjusted(-1, -1, 1, 1), 2, 2)
+        if self._selected is None or not self._n_layers:
+            return
+        layer, head = self._selected
+        if head >= 0:
+            rect = self.head_rect(layer, head)
+        elif self._sorted:
+            return
+        else:
+            rect = self.head_rect(layer, 0).united(self.head_rect(layer, self._n_heads - 1))
+        halo = QColor(colours.accent)
+        halo.setAlphaF(0.35)
+        if self.hasFocus():
+            painter.setPen(QPen(halo, 5))
+            painter.drawRoundedRect(rect.adjusted(-2, -2, 2, 2), 3, 3)
+        painter.setPen(QPen(colours.accent, 2))
+        painter.drawRoundedRect(rect.adjusted(-1.5, -1.5, 1.5, 1.5), 2.5, 2.5)
+
+    def _paint_header(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
+        """Brackets over the heads that share a KV head, and head numbers as far as they fit."""
+        colours, metrics = self._theme.palette, QFontMetricsF(painter.font())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+        grouped = self._group > 1
+        numbers_y = layout.header - metrics.descent() - 4
+        for first in range(0, self._n_heads, self._group) if grouped else ():
+            start = layout.rect(0, first).left() - offset.x()
+            end = layout.rect(0, first + self._group - 1).right() - offset.x() - 1
+            y = round(layout.header - metrics.height() - 8) + 0.0
+            painter.setPen(QPen(colours.secondary, 1))
+            painter.drawPolyline([QPointF(start, y + 4), QPointF(start, y), QPointF(end, y), QPointF(end, y + 4)])
+            text = tr("KV {n}", n=first // self._group)
+            if metrics.horizontalAdvance(text) > end - start:
+                text = str(first // self._group)
+            if metrics.horizontalAdvance(text) <= end - start + 4:
+                painter.drawText(QPointF((start + end - metrics.horizontalAdvance(text)) / 2, y - 4), text)
+        widest = metrics.horizontalAdvance(str(self._n_heads - 1)) + 3
+        every = max(1, -(-int(widest) // max(int(layout.pitch), 1)))
+        chosen = self._selected[1] if self._selected else -1
+        for head in range(self._n_heads):
+            if head % every and head != chosen:
+                continue
+            rect = layout.rect(0, head).translated(-offset)
+            text = str(head)
+            painter.setPen(colours.text if head == chosen else colours.secondary)
+            painter.drawText(QPointF(rect.center().x() - metrics.horizontalAdvance(text) / 2, numbers_y), text)
+
+    def _strip(self, layer: int) -> QImage | None:
+        """A layer's thumbnails side by side, coloured, at screen resolution."""
+        if layer not in self._strips:
+            thumbs = self._thumbs.get(layer)
+            if thumbs is None:
+                return None
+            side = self.thumbnail_pixels()
+            table = colour_table(self._lut, QColor(self._theme.palette.masked))
+            row = fit_stack(thumbs, side, signed=self._signed).transpose(1, 0, 2)  # (side, heads, side)
+            colours = np.ascontiguousarray(table[row].reshape(side, -1))  # (side, heads · side)
+            image = QImage(colours.data, colours.shape[1], side, 4 * colours.shape[1], QImage.Format.Format_RGB32)
+            self._strips[layer] = (image, colours)
+        return self._strips[layer][0]
+
+    def _layout(self) -> GridLayout:
+        if self._layout_now is None:
+            metrics = QFontMetricsF(self._theme.font("hint"))
+            width = self.width() - self.verticalScrollBar().sizeHint().width() - 2
+            if self._sorted and self._metric is not None:
+                self._layout_now = by_rank(
+                    self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 6
+                )
+            else:
+                left = metrics.horizontalAdvance(str(max(self._n_layers - 1, 0))) + 8
+                brackets = metrics.height() + 6 if self._group > 1 else 0.0
+                self._layout_now = by_layer(
+                    (self._n_layers, self._n_heads), self._group, width=width, height=self.height(), left=left,
+                    header=metrics.height() + 6 + brackets, gap=5.0 if self._metric is not None else 3.0,
+                )  # fmt: skip
+        return self._layout_now
+
+    def _scroll(self) -> QPointF:
+        return QPointF(self.horizontalScrollBar().value(), self.verticalScrollBar().value())
+
+    def _relayout(self) -> None:
+        self._layout_now = None
+        self._strips.clear()
+        layout, viewport = self._layout(), self.viewport().size()
+        for bar, size, room in (
+            (self.verticalScrollBar(), layout.height, viewport.height()),
+            (self.horizontalScrollBar(), layout.width, viewport.width()),
+        ):
+            bar.setPageStep(room)
+            bar.setSingleStep(round(layout.pitch))
+            bar.setRange(0, max(0, round(size - room)))
+        self.viewport().update()
+
+    def _reveal(self, head: Head) -> None:
+        if not self._n_layers or (self._sorted and head[1] < 0):
+            return
+        layout = self._layout()
+        rect = layout.rect(head[0], max(head[1], 0))
+        bar, height = self.verticalScrollBar(), self.viewport().height()
+        if rect.top() - layout.header < bar.value():
+            bar.setValue(int(rect.top() - layout.header - layout.pitch))
+        elif rect.bottom() > bar.value() + height:
+            bar.setValue(int(rect.bottom() - height + layout.pitch))
+        across, width = self.horizontalScrollBar(), self.viewport().width()
+        if head[1] >= 0 and not across.value() + layout.left <= rect.left() <= across.value() + width - rect.width():
+            across.setValue(int(rect.center().x() - width / 2))
+
+    def _restyle(self) -> None:
+        self._relayout()

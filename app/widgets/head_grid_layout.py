@@ -1,0 +1,137 @@
+"""Where each head's thumbnail goes: layers × heads in KV groups, or all of them by rank. Arithmetic, no widget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF
+
+Head = tuple[int, int]
+"""Layer and head."""
+LEAST, MOST = 9.0, 28.0
+"""Px of a thumbnail's side."""
+GROUP_GAP = 7.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GridLayout:
+    """`side`: of a thumbnail; `pitch`: from one row to the next; `left`, `header`: room for numbers and brackets.
+    `order`: heads by rank (layer · heads + head), None when they lie by layer."""
+
+    shape: tuple[int, int]
+    side: float
+    pitch: float
+    step: float
+    left: float
+    header: float
+    group: int
+    order: NDArray[np.int64] | None = None
+    columns: int = 1
+
+    @property
+    def width(self) -> float:
+        if self.order is not None:
+            return self.left + self.columns * self.step
+        return self.rect(0, self.shape[1] - 1).right() + 3 if self.shape[1] else 0.0
+
+    @property
+    def height(self) -> float:
+        rows = self.shape[0] if self.order is None else -(-len(self.order) // self.columns)
+        return self.header + rows * self.pitch + 2
+
+    def rect(self, layer: int, head: int) -> QRectF:
+        """Where a thumbnail lies on the whole sheet."""
+        if self.order is None:
+            gaps = head // self.group * (GROUP_GAP - (self.step - self.side)) if self.group > 1 else 0.0
+            return QRectF(self.left + head * self.step + gaps, self.header + layer * self.pitch, self.side, self.side)
+        place = int(self._places()[layer * self.shape[1] + head])
+        row, column = divmod(place, self.columns)
+        return QRectF(self.left + column * self.step, self.header + row * self.pitch, self.side, self.side)
+
+    def at(self, point: QPointF) -> Head | None:
+        """The head under a point of the sheet; the gap after a thumbnail belongs to it."""
+        row = math.floor((point.y() - self.header) / self.pitch)
+        if row < 0:
+            return None
+        if self.order is not None:
+            column = math.floor((point.x() - self.left) / self.step)
+            place = row * self.columns + column
+            if not 0 <= column < self.columns or place >= len(self.order):
+                return None
+            return self._head(place)
+        if row >= self.shape[0]:
+            return None
+        for head in range(self.shape[1]):
+            rect = self.rect(row, head)
+            if rect.left() - 1 <= point.x() <= rect.right() + 1:
+                return row, head
+        return None
+
+    def heads_between(self, top: float, bottom: float) -> Iterator[Head]:
+        """The heads that show between two heights of the sheet."""
+        first = max(0, math.floor((top - self.header) / self.pitch))
+        last = math.ceil((bottom - self.header) / self.pitch)
+        if self.order is None:
+            for layer in range(first, min(last, self.shape[0])):
+                for head in range(self.shape[1]):
+                    yield layer, head
+        else:
+            for place in range(first * self.columns, min(last * self.columns, len(self.order))):
+                yield self._head(place)
+
+    def layers_between(self, top: float, bottom: float) -> list[int]:
+        """The layers that show between two heights of the sheet, in order."""
+        return sorted({layer for layer, _ in self.heads_between(top, bottom)})
+
+    def moved(self, here: Head, rows: int, columns: int) -> Head:
+        """The head so many rows and columns away, at the edge at most."""
+        if self.order is None:
+            layer, head = here[0] + rows, here[1] + columns
+            return min(max(layer, 0), self.shape[0] - 1), min(max(head, 0), self.shape[1] - 1)
+        place = int(self._places()[here[0] * self.shape[1] + here[1]]) + rows * self.columns + columns
+        return self._head(min(max(place, 0), len(self.order) - 1))
+
+    def _head(self, place: int) -> Head:
+        assert self.order is not None
+        layer, head = divmod(int(self.order[place]), self.shape[1])
+        return layer, head
+
+    def _places(self) -> NDArray[np.int64]:
+        assert self.order is not None
+        places = self.__dict__.get("_cached_places")
+        if places is None:
+            places = np.empty_like(self.order)
+            places[self.order] = np.arange(len(self.order))
+            object.__setattr__(self, "_cached_places", places)
+        found: NDArray[np.int64] = places
+        return found
+
+
+def by_layer(
+    shape: tuple[int, int], group: int, *, width: float, height: float, left: float, header: float, gap: float
+) -> GridLayout:
+    """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
+    and they stay at least 14 px; never under 9 px."""
+    n_layers, n_heads = shape
+    groups = (n_heads - 1) // group if group > 1 else 0
+    across = (width - left - groups * (GROUP_GAP - 3.0) - 3) / max(n_heads, 1) - 3.0
+    down = (height - header - 2) / max(n_layers, 1) - gap
+    side = math.floor(min(max(min(across, max(down, 14.0)), LEAST), MOST))
+    return GridLayout(
+        shape=shape, side=side, pitch=side + gap, step=side + 3.0, left=left, header=header, group=max(group, 1)
+    )
+
+
+def by_rank(metric: NDArray[np.float32], *, width: float, side: float, label: float) -> GridLayout:
+    """All heads, largest value first (NaN last), each with room for a label under it."""
+    flat = np.where(np.isfinite(metric), metric, -np.inf).ravel()
+    order = np.argsort(-flat, kind="stable").astype(np.int64)
+    step = side + 10
+    return GridLayout(
+        shape=(metric.shape[0], metric.shape[1]), side=side, pitch=side + label + 4, step=step, left=6.0, header=4.0,
+        group=1, order=order, columns=max(1, int((width - 6) // step)),
+    )  # fmt: skip
