@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
@@ -58,6 +58,12 @@ class Banner(QWidget):
         icon = "warning" if self._voice != "accent" else "info"
         self.picture.setPixmap(self._theme.pixmap(icon, self._voice, 16, 2))
         self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # A toolbar asks for no height by width, so a sentence of two lines says here how high it is.
+        text = self.sentence.heightForWidth(self.sentence.width())
+        self.setFixedHeight(max(self._theme.px(38), text + 16))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         colours = self._theme.palette

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QMenu, QMenuBar
 
@@ -30,7 +31,7 @@ class MenuBar(QMenuBar):
         self._name = QLabel("Decoderscope")
         self._name.setContentsMargins(14, 0, 6, 0)
         self._name.setFont(theme.font("title"))
-        self.setCornerWidget(self._name)
+        self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)
         self.menus: Mapping[str, QMenu] = {name: self._add(name) for name in MENUS}
         theme.changed.connect(lambda: self._name.setFont(theme.font("title")))
 

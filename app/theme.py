@@ -87,8 +87,10 @@ _SIZES = {
     FontRole.UI: 13, FontRole.TITLE: 13, FontRole.TABLE: 12, FontRole.HINT: 11, FontRole.MONO: 12,
     FontRole.MONO_SMALL: 11,
 }  # fmt: skip
-_MONO_FAMILIES = ("SF Mono", "Cascadia Mono", "JetBrains Mono", "Noto Sans Mono", "DejaVu Sans Mono", "Consolas")
 _CJK_FAMILIES = ("Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei UI", "Source Han Sans SC", "WenQuanYi Micro Hei")
+_SYMBOL_FAMILIES = ("DejaVu Sans", "Noto Sans Symbols2", "Segoe UI Symbol", "Apple Symbols")
+_BARE = frozenset({"DejaVu Sans", "Bitstream Vera Sans", "Droid Sans Fallback", "Sans Serif", "Sans", ""})
+"""What a system answers that has no interface font of its own; ours is then the better one."""
 
 
 class Theme(QObject):
@@ -209,18 +211,28 @@ def active() -> Theme:
 
 @lru_cache(maxsize=1)
 def ui_families() -> tuple[str, ...]:
-    """The system's interface font, then fonts with Chinese glyphs."""
-    system = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
-    return (QFontInfo(system).family(), *_CJK_FAMILIES)
+    """The system's interface font, or ours where it has none, then fonts with symbols and Chinese."""
+    system = QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)).family()
+    if system in _BARE:
+        system = _load("Inter-Regular.otf", "Inter-SemiBold.otf") or system
+    return (system, *_SYMBOL_FAMILIES, *_CJK_FAMILIES)
 
 
 @lru_cache(maxsize=1)
 def mono_families() -> tuple[str, ...]:
-    """Fixed-pitch fonts found here, best first."""
-    present = set(QFontDatabase.families())
-    found = tuple(name for name in _MONO_FAMILIES if name in present)
+    """Our fixed-pitch font, then the system's, then fonts with symbols and Chinese."""
+    ours = _load("JetBrainsMono-Regular.ttf", "JetBrainsMono-Bold.ttf")
     system = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
-    return (*found, system, *_CJK_FAMILIES)
+    return (*((ours,) if ours else ()), system, "DejaVu Sans Mono", *_SYMBOL_FAMILIES, *_CJK_FAMILIES)
+
+
+def _load(*names: str) -> str:
+    """Makes fonts of assets/fonts known and returns their family; empty when they cannot be read."""
+    families: list[str] = []
+    for name in names:
+        number = QFontDatabase.addApplicationFontFromData(QByteArray(resources.data(f"fonts/{name}")))
+        families += QFontDatabase.applicationFontFamilies(number) if number >= 0 else []
+    return families[0] if families else ""
 
 
 @lru_cache(maxsize=256)

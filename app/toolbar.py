@@ -47,13 +47,16 @@ class BarButton(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        width = QFontMetricsF(self.font()).horizontalAdvance(self.text()) + 2 * PADDING
+        width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * PADDING
         if self.hint:
             width += QFontMetricsF(self._theme.font("hint")).horizontalAdvance(self.hint) + GAP
         return QSize(round(width + (14 if self._arrow else 0)) + 1, self._theme.px(HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
+
+    def _text_font(self) -> QFont:
+        return self._theme.font("ui", bold=self._primary)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         colours = self._theme.palette
@@ -76,8 +79,7 @@ class BarButton(QAbstractButton):
         painter.setBrush(fill)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
         area = QRectF(self.rect()).adjusted(PADDING, 0, -PADDING, 0)
-        bold = self.font()
-        bold.setWeight(bold.Weight.DemiBold if self._primary else bold.Weight.Normal)
+        bold = self._text_font()
         painter.setFont(bold)
         painter.setPen(text)
         align = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
