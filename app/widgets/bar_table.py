@@ -68,7 +68,7 @@ class BarModel(QAbstractTableModel):
         value = float(self._values[position])
         piece = self._pieces[position] if position < len(self._pieces) else ""
         if role == Qt.ItemDataRole.DisplayRole:
-            return (f"{position:,}", piece, "", figure(value))[column]
+            return (f"{position:,}", piece, "", figure(value, 3))[column]
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
         if role == Role.BARS and column == BAR:
@@ -140,7 +140,7 @@ class BarTable(QTableView):
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         position = round(metrics.horizontalAdvance("0,000") + 10)
-        value = round(metrics.horizontalAdvance("0.00000") + 12)
+        value = round(metrics.horizontalAdvance("0.00e-00") + 12)
         rest = max(40, self.viewport().width() - position - value)
         bar = max(24, min(round(rest * 0.45), self._theme.px(110)))
         for column, width in ((POSITION, position), (TOKEN, rest - bar), (BAR, bar), (VALUE, value)):

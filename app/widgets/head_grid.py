@@ -169,10 +169,12 @@ class HeadGrid(QAbstractScrollArea):
         painter.save()
         painter.setClipRect(QRect(0, int(layout.header), self.viewport().width(), self.viewport().height()))
         offset, height = self._scroll(), self.viewport().height()
-        for layer, head in layout.heads_between(offset.y(), offset.y() + height):
-            self._paint_head(painter, layer, head, layout.rect(layer, head).translated(-offset))
         if not self._sorted:
+            self._paint_layers(painter, layout, offset)
             self._paint_layer_numbers(painter, layout, offset)
+        marked = layout.heads_between(offset.y(), offset.y() + height) if self._metric is not None else ()
+        for layer, head in marked:
+            self._paint_head(painter, layer, head, layout.rect(layer, head).translated(-offset))
         self._paint_frames(painter)
         painter.restore()
         if not self._sorted:
@@ -245,12 +247,13 @@ class HeadGrid(QAbstractScrollArea):
             self.headHovered.emit(*(head or (-1, -1)))
 
     def _paint_head(self, painter: QPainter, layer: int, head: int, rect: QRectF) -> None:
-        strip = self._strip(layer)
-        if strip is None:
-            painter.fillRect(rect, self._theme.palette.masked)
-        else:
-            side = strip.height()
-            painter.drawImage(rect, strip, QRectF(head * side, 0, side, side))
+        if self._sorted:
+            strip, side = self._strip(layer), self.thumbnail_pixels()
+            source = QRectF(self._strip_offset(head), 0, side, side)
+            if strip is None:
+                painter.fillRect(rect, self._theme.palette.masked)
+            else:
+                painter.drawImage(rect, strip, source)
         if self._metric is None:
             return
         colours = self._theme.palette
@@ -333,17 +336,41 @@ class HeadGrid(QAbstractScrollArea):
             painter.setPen(colours.text if head == chosen else colours.secondary)
             painter.drawText(QPointF(rect.center().x() - metrics.horizontalAdvance(text) / 2, numbers_y), text)
 
+    def _paint_layers(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
+        """A layer is one picture: a thousand thumbnails are as many draws as there are layers in sight."""
+        for layer in layout.layers_between(offset.y(), offset.y() + self.viewport().height()):
+            place = layout.rect(layer, 0).topLeft() - offset
+            strip = self._strip(layer)
+            if strip is not None:
+                painter.drawImage(place, strip)
+                continue
+            for head in range(self._n_heads):
+                painter.fillRect(layout.rect(layer, head).translated(-offset), self._theme.palette.masked)
+
+    def _strip_offset(self, head: int) -> int:
+        """Screen pixels from the left of a layer's picture to a thumbnail."""
+        layout = self._layout()
+        if layout.order is not None:
+            return head * self.thumbnail_pixels()
+        return round((layout.rect(0, head).left() - layout.left) * self.devicePixelRatioF())
+
     def _strip(self, layer: int) -> QImage | None:
-        """A layer's thumbnails side by side, coloured, at screen resolution."""
+        """A layer's thumbnails side by side with their gaps, coloured, at screen resolution."""
         if layer not in self._strips:
             thumbs = self._thumbs.get(layer)
             if thumbs is None:
                 return None
-            side = self.thumbnail_pixels()
-            table = colour_table(self._lut, QColor(self._theme.palette.masked))
-            row = fit_stack(thumbs, side, signed=self._signed).transpose(1, 0, 2)  # (side, heads, side)
-            colours = np.ascontiguousarray(table[row].reshape(side, -1))  # (side, heads · side)
-            image = QImage(colours.data, colours.shape[1], side, 4 * colours.shape[1], QImage.Format.Format_RGB32)
+            side, heads = self.thumbnail_pixels(), min(len(thumbs), self._n_heads)
+            small = colour_table(self._lut, QColor(self._theme.palette.masked))[
+                fit_stack(thumbs, side, signed=self._signed)
+            ]  # (heads, side, side)
+            width = self._strip_offset(heads - 1) + side
+            colours = np.full((side, width), self._theme.palette.panel.rgb(), dtype=np.uint32)
+            for head in range(heads):
+                start = self._strip_offset(head)
+                colours[:, start : start + side] = small[head]
+            image = QImage(colours.data, width, side, 4 * width, QImage.Format.Format_RGB32)
+            image.setDevicePixelRatio(self.devicePixelRatioF())
             self._strips[layer] = (image, colours)
         return self._strips[layer][0]
 

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 Head = tuple[int, int]
 """Layer and head."""
-LEAST, MOST = 9.0, 28.0
+LEAST, MOST = 8.0, 28.0
 """Px of a thumbnail's side."""
 GROUP_GAP = 7.0
 
@@ -115,14 +115,15 @@ def by_layer(
     shape: tuple[int, int], group: int, *, width: float, height: float, left: float, header: float, gap: float
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
-    and they stay at least 14 px; never under 9 px."""
+    and they stay at least 14 px; never under 8 px."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
-    across = (width - left - groups * (GROUP_GAP - 3.0) - 3) / max(n_heads, 1) - 3.0
+    across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
     down = (height - header - 2) / max(n_layers, 1) - gap
     side = math.floor(min(max(min(across, max(down, 14.0)), LEAST), MOST))
+    between = 3.0 if side < across - 1 else 2.0
     return GridLayout(
-        shape=shape, side=side, pitch=side + gap, step=side + 3.0, left=left, header=header, group=max(group, 1)
+        shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1)
     )
 
 

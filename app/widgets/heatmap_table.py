@@ -1,0 +1,134 @@
+"""The table twin of a heat map: the same cells as figures, fetched in blocks as they come into sight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from app.i18n import tr
+from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.ticks import figure
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+BLOCK = 64
+MOST_BLOCKS = 256
+NO_PARENT = QModelIndex()
+Span = tuple[int, int]
+
+
+class BlockModel(QAbstractTableModel):
+    """Cells of an n_rows × n_cols matrix. `blockWanted(rows, cols)` once for each block that is looked at and not
+    here; `set_block` answers."""
+
+    blockWanted = Signal(object, object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._shape = (0, 0)
+        self._rows: Sequence[str] = ()
+        self._cols: Sequence[str] = ()
+        self._blocks: dict[tuple[int, int], NDArray[np.float32] | None] = {}
+
+    def set_matrix(self, shape: tuple[int, int], rows: Sequence[str], cols: Sequence[str]) -> None:
+        """Another matrix: nothing of it is here yet."""
+        self.beginResetModel()
+        self._shape, self._rows, self._cols = shape, rows, cols
+        self._blocks.clear()
+        self.endResetModel()
+
+    def set_block(self, rows: Span, cols: Span, values: NDArray[np.float32]) -> None:
+        """Exact values of a block as it was asked for, NaN where masked."""
+        self._blocks[rows[0] // BLOCK, cols[0] // BLOCK] = values
+        self.dataChanged.emit(self.index(rows[0], cols[0]), self.index(rows[1] - 1, cols[1] - 1))
+
+    def value(self, row: int, col: int) -> float | None:
+        """A cell's value, None while its block is under way."""
+        key = (row // BLOCK, col // BLOCK)
+        if key not in self._blocks:
+            if len(self._blocks) >= MOST_BLOCKS:
+                self._blocks.pop(next(iter(self._blocks)))
+            self._blocks[key] = None
+            self.blockWanted.emit(_span(key[0], self._shape[0]), _span(key[1], self._shape[1]))
+        block = self._blocks[key]
+        return None if block is None else float(block[row % BLOCK, col % BLOCK])
+
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else self._shape[0]
+
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else self._shape[1]
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        pieces = self._cols if orientation == Qt.Orientation.Horizontal else self._rows
+        piece = pieces[section] if section < len(pieces) else ""
+        if role == Qt.ItemDataRole.DisplayRole:
+            return f"{section:,} {piece}" if len(piece) < 16 else f"{section:,} {piece[:14]}…"
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if role == Qt.ItemDataRole.DisplayRole:
+            value = self.value(index.row(), index.column())
+            return "…" if value is None else figure(value)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignRight
+        if role == Role.VOICE:
+            block = self._blocks.get((index.row() // BLOCK, index.column() // BLOCK))
+            hidden = block is None or math.isnan(float(block[index.row() % BLOCK, index.column() % BLOCK]))
+            return "secondary" if hidden else "text"
+        return None
+
+
+class MatrixTable(QTableView):
+    """`cellClicked(row, column)` when the current cell moves by the user's hand."""
+
+    cellClicked = Signal(int, int)
+
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.blocks = BlockModel(self)
+        self.setModel(self.blocks)
+        self.setItemDelegate(CellDelegate(theme, self))
+        dress_table(self, theme)
+        self.setAccessibleName(tr("{label} as a table", label=label))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().show()
+        self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.selectionModel().currentChanged.connect(self._on_current)
+        theme.changed.connect(self._fit)
+        self._fit()
+
+    def set_current(self, row: int, col: int) -> None:
+        """Shows a cell as the current one; emits nothing."""
+        blocked = self.blockSignals(True)
+        index = self.blocks.index(row, col)
+        self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        self.blockSignals(blocked)
+        self.scrollTo(index)
+
+    def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        if current.isValid() and not self.signalsBlocked():
+            self.cellClicked.emit(current.row(), current.column())
+
+    def _fit(self) -> None:
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.horizontalHeader().setDefaultSectionSize(self._theme.px(92))
+        self.verticalHeader().setFixedWidth(self._theme.px(120))
+        self.verticalHeader().setFont(self._theme.font("mono_small"))
+        self.horizontalHeader().setFont(self._theme.font("mono_small"))
+
+
+def _span(block: int, count: int) -> Span:
+    return block * BLOCK, min((block + 1) * BLOCK, count)
