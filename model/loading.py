@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.checkpoint import prepared
+from model.checkpoint import catalogue, prepared
 from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, open_gguf_checkpoint
 from model.checkpoint.errors import TooBigError
+from model.checkpoint.fetch import fetch
 from model.checkpoint.folder_tokenizer import load_backend
 from model.checkpoint.memory import available_bytes
 from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
@@ -179,6 +180,18 @@ def open_model(
             place.label, needed=0, available=available_bytes(target), device=str(target),
             remedy="Take a smaller dtype or the cpu.",
         ) from error  # fmt: skip
+
+
+def get_model(name: str = "", *, progress: Progress = no_progress, check_cancel: CheckCancel = never_cancel) -> Path:
+    """Fetches a catalogue model ("": the default), unless it is here, and prepares it: the file it opens from."""
+    entry = catalogue.get(name) if name else catalogue.DEFAULT
+    path = fetch(entry, progress=progress, check_cancel=check_cancel)
+    digest = gguf_digest(path, progress, check_cancel)
+    if prepared.find(digest, progress, check_cancel) is None:
+        with _checkpoint(Place("gguf", path, entry.title, entry), progress, check_cancel) as checkpoint:
+            if prepared.worth_preparing(4 * checkpoint.parameters):
+                _prepare(checkpoint, digest, progress, check_cancel)
+    return path
 
 
 @contextmanager

