@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import median
 
 import torch
 
@@ -24,6 +25,12 @@ class PromptError(DecoderscopeError):
     """A prompt that can't be prefilled."""
 
     code = "prompt"
+
+
+class PromptTooLongError(PromptError):
+    """A prompt that is longer than the context and may not be cut."""
+
+    code = "prompt_too_long"
 
 
 class ContextFullError(DecoderscopeError):
@@ -50,24 +57,25 @@ def chunk_for(config: DecoderConfig, device: torch.device) -> int:
 
 
 class Chunks:
-    """The parts a prompt is run in: `size` positions at a time, halved when a layer of the last part was slow.
+    """The parts a prompt is run in: `size` positions at a time, halved when the layers of the last part were slow.
 
-    `size` 0: chosen. A size given by hand stays as it is.
+    `size` 0: chosen, and never under a quarter of that (a machine that is busy with other things would only get slower
+    by smaller parts). A size given by hand stays as it is.
     """
 
     def __init__(self, config: DecoderConfig, device: torch.device, size: int) -> None:
-        self._fixed = size > 0
-        self.size = size if self._fixed else chunk_for(config, device)
+        self.size = size if size > 0 else chunk_for(config, device)
+        self._least = size if size > 0 else max(self.size // 4, MIN_CHUNK)
 
     def after(self, watch: LayerWatch) -> None:
         """Takes note of how long the layers of a part took."""
-        if not self._fixed and watch.slowest > LAYER_SECONDS:
-            self.size = max(self.size // 2, MIN_CHUNK)
+        if watch.layer_seconds > LAYER_SECONDS:
+            self.size = max(self.size // 2, self._least)
 
 
 @dataclass(kw_only=True)
 class LayerWatch:
-    """Between the layers of one forward pass: serves others, says how far it is, times the slowest layer.
+    """Between the layers of one forward pass: serves others, says how far it is, times the layers.
 
     `start`, `tokens`, `total`: which positions of the prompt are under way.
     """
@@ -78,17 +86,22 @@ class LayerWatch:
     tokens: int = 1
     total: int = 1
     n_layers: int = 1
-    slowest: float = 0.0
+    _seconds: list[float] = field(default_factory=list)
     _since: float | None = None
 
     def at_layer(self, layer: int) -> None:
         """Called before each layer."""
         if self._since is not None:
-            self.slowest = max(self.slowest, time.perf_counter() - self._since)
+            self._seconds.append(time.perf_counter() - self._since)
         self.report(layer)
         if self.yield_point is not None:
             self.yield_point()
         self._since = time.perf_counter()
+
+    @property
+    def layer_seconds(self) -> float:
+        """What a layer took, the median of those timed."""
+        return median(self._seconds) if self._seconds else 0.0
 
     def report(self, layer: int) -> None:
         """Progress in tokens, of which `layer` layers are done."""
@@ -101,7 +114,7 @@ def checked(ids: Sequence[int], config: DecoderConfig, *, truncate: bool) -> lis
     if not ids:
         raise PromptError("The prompt is empty: type at least one token.")
     if len(ids) > config.n_ctx and not truncate:
-        raise PromptError(
+        raise PromptTooLongError(
             f"The prompt has {len(ids):,} tokens; this model takes {config.n_ctx:,}. Shorten it, or let it be cut."
         )
     for token in ids:

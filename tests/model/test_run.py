@@ -262,6 +262,7 @@ def test_chunks_shrink_when_a_layer_is_slow_and_never_when_asked_for() -> None:
     assert chunk_for(model.decoder.config, torch.device("cpu")) == 512
     with mock.patch("model.prefill.LAYER_SECONDS", 0.0):
         assert run_of(model, random_ids(800)).chunks == (512, 256, 32)
+        assert run_of(model, random_ids(2000)).chunks == (512, 256, *[128] * 9, 80)
         assert run_of(model, random_ids(800), chunk=400).chunks == (400, 400)
 
 
