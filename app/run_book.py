@@ -103,6 +103,14 @@ class RunBook:
             node = self._forward[node][0]
         return node
 
+    def nodes_ahead(self) -> tuple[Node, ...]:
+        """The nodes that were left by going back from the current one, in order."""
+        ahead, node = [], self.current
+        while node in self._forward:
+            node = self._forward[node][0]
+            ahead.append(self.nodes[node])
+        return tuple(ahead)
+
     def leave_for(self, target: int, sampler_version: int) -> None:
         """Notes how to come forward again to the current node, and along the way to `target`."""
         for end in (self.current, target):

@@ -125,6 +125,7 @@ class Session(QObject):
         self.model: ModelInfo | None = None
         self.source = ""
         self.first_source = ""
+        self.prefilled_text = ""
         self.progress: Progress | None = None
         self.progress_title = ""
         self.prompt = PromptState(engine, self)
@@ -230,6 +231,10 @@ class Session(QObject):
         """The decode nodes of the current path, in order."""
         return self.book.path_nodes()
 
+    def nodes_ahead(self) -> tuple[Node, ...]:
+        """The nodes that were left by going back, in order."""
+        return self.book.nodes_ahead()
+
     def children(self, node: int) -> tuple[Node, ...]:
         """The nodes made after `node`, oldest first."""
         return self.book.children(node)
@@ -311,6 +316,7 @@ class Session(QObject):
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self._end()
             self._lost = self._redo = None
+            self.prefilled_text = message.text
             self._new_run(reply)
             if then_steps:
                 self._step(then_steps, settings)

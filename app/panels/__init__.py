@@ -3,5 +3,12 @@
 from __future__ import annotations
 
 from app.panels.base import Panel
+from app.panels.prompt import PromptPanel
+from app.panels.sampling import SamplingPanel
+from app.panels.timeline import TimelinePanel
 
-PANELS: tuple[type[Panel], ...] = ()
+PANELS: tuple[type[Panel], ...] = (
+    PromptPanel,
+    TimelinePanel,
+    SamplingPanel,
+)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
+from app.i18n import tr
+from app.pages import EmptyState
+
 if TYPE_CHECKING:
-    from PySide6.QtGui import QShowEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from app.commands import Command
     from app.context import AppContext
+    from app.session import Session
     from model.protocol.wire import Priority, Request
 
 FRAME_MS = 16
 Changes = frozenset[str]
+Need = Literal["", "model", "run"]
 OnReply = Callable[..., None]
 
 
@@ -60,7 +65,8 @@ class Panel(QWidget):
     `refresh`.
 
     `panel_id`: in saved layouts, never changed. `title`, `help_text`: English, translated where shown. `watches`:
-    Topics of the session and field names of the selection. `area`: where the standard layout puts it.
+    Topics of the session and field names of the selection. `area`: where the standard layout puts it. `needs`: what
+    must be there for it to show anything; until then it says what is going on instead.
     """
 
     panel_id: ClassVar[str]
@@ -68,6 +74,7 @@ class Panel(QWidget):
     help_text: ClassVar[str] = ""
     watches: ClassVar[frozenset[str]] = frozenset()
     area: ClassVar[str] = "bottom"
+    needs: ClassVar[Need] = ""
 
     def __init__(self, ctx: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -82,7 +89,9 @@ class Panel(QWidget):
         ctx.selection.changed.connect(self._on_fields)
         ctx.theme.changed.connect(self._on_theme)
         self.build()
+        self._empty: EmptyState | None = None
         self._pending |= {str(name) for name in self.watches}
+        self._cover()
 
     # for subclasses
 
@@ -151,7 +160,30 @@ class Panel(QWidget):
         if self._pending:
             self._clock.request(self)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._empty is not None:
+            self._empty.setGeometry(self.rect())
+
+    def _cover(self) -> None:
+        """Lays the empty state over the panel while what it needs is missing."""
+        session = self.ctx.session
+        missing = (self.needs == "run" and session.run is None) or (self.needs == "model" and session.model is None)
+        if missing:
+            if self._empty is None:
+                self._empty = EmptyState(self.ctx.theme, self)
+                self._empty.setGeometry(self.rect())
+                self._empty.show()
+                self._empty.raise_()
+            show_waiting(self._empty, session)
+        elif self._empty is not None:
+            self._empty.hide()
+            self._empty.deleteLater()
+            self._empty = None
+
     def _on_topic(self, topic: str) -> None:
+        if self.needs and topic in _WAITING_TOPICS:
+            self._cover()
         if topic in self.watches:
             self.mark(str(topic))
 
@@ -161,8 +193,29 @@ class Panel(QWidget):
             self.mark(*wanted)
 
     def _on_theme(self) -> None:
+        self._cover()
         self.mark(*(str(name) for name in self.watches))
         self.update()
+
+
+_WAITING_TOPICS = frozenset({"ENGINE", "MODEL", "RUN", "PROGRESS"})
+
+
+def show_waiting(empty: EmptyState, session: Session) -> None:
+    """Says why there is nothing to show yet, and what a person can do about it."""
+    status, progress = str(session.engine_status), session.progress
+    if status in {"off", "starting"}:
+        empty.show_text("engine", tr("Starting the engine …"), share=-1)
+    elif status == "lost":
+        empty.show_text("warning", session.engine_message, action=tr("Restart the engine"), run=session.restart_engine)
+    elif session.busy and session.phase in {"opening", "prefill"}:
+        share = progress.done / progress.total if progress and progress.total else -1
+        what = progress.what if progress and progress.what else session.progress_title
+        empty.show_text("engine", what, share=share)
+    elif session.model is None:
+        empty.show_text("folder", tr("No model is open."))
+    else:
+        empty.show_text("prompt", tr("Nothing has been prefilled yet."), action=tr("Prefill"), run=session.prefill)
 
 
 def _ignore(*_args: Any) -> None:

@@ -1,0 +1,127 @@
+"""What the model expected at one position: the token that came, its rank, and the ten likeliest."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+    from model.protocol.run_requests import ExpectedReply
+    from model.protocol.values import Candidate
+
+ROW = 17
+
+
+class ExpectedBars(QWidget):
+    """Ten rows of piece, bar, probability; the token that came is green."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._rows: tuple[Candidate, ...] = ()
+        self._came = -1
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_rows(self, rows: tuple[Candidate, ...], came: int) -> None:
+        """Candidates, likeliest first, and the id that came."""
+        self._rows, self._came = rows, came
+        self.setAccessibleDescription("; ".join(f"{row.piece} {row.p_raw:.3f}" for row in rows))
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(160, self._theme.px(ROW) * max(1, len(self._rows)))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours, painter = self._theme.palette, QPainter(self)
+        height = self._theme.px(ROW)
+        mono, hint = self._theme.font("mono_small"), self._theme.font("hint")
+        left = min(
+            self.width() * 0.42,
+            max((QFontMetricsF(mono).horizontalAdvance(r.piece) for r in self._rows), default=0) + 8,
+        )
+        right = QFontMetricsF(hint).horizontalAdvance("0.0000") + 6
+        top_p = max((row.p_raw for row in self._rows), default=1.0) or 1.0
+        for at, row in enumerate(self._rows):
+            y, came = at * height, row.id == self._came
+            painter.setFont(mono)
+            painter.setPen(colours.green if came else colours.text)
+            piece = QFontMetricsF(mono).elidedText(row.piece, Qt.TextElideMode.ElideRight, left - 4)
+            painter.drawText(QRectF(0, y, left, height), Qt.AlignmentFlag.AlignVCenter, piece)
+            bar = QRectF(left, y + height / 2 - 4, max(1.0, (self.width() - left - right) * row.p_raw / top_p), 8)
+            painter.fillRect(bar, colours.green if came else colours.ghost)
+            painter.setFont(hint)
+            painter.setPen(colours.secondary)
+            place = QRectF(self.width() - right, y, right, height)
+            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, f"{row.p_raw:.4f}")
+
+
+class ExpectedView(QWidget):
+    """Hidden until a token is clicked; `closed` when the person is done with it."""
+
+    closed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._position = -1
+        self.setObjectName("expected")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        head = QHBoxLayout()
+        self.sentence = QLabel()
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setWordWrap(True)
+        self.sentence.setProperty("role", "hint")
+        close = QToolButton()
+        close.setProperty("flat", True)
+        close.setFixedSize(20, 20)
+        close.setIcon(theme.icon("close", "secondary", 10))
+        close.setAccessibleName(tr("Close"))
+        close.clicked.connect(self._close)
+        head.addWidget(self.sentence, 1)
+        head.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
+        self.bars = ExpectedBars(theme)
+        self.bars.setAccessibleName(tr("What the model expected here"))
+        column.addLayout(head)
+        column.addWidget(self.bars)
+        self.hide()
+
+    def show_reply(self, reply: ExpectedReply) -> None:
+        """The distribution that foresaw the token at a position."""
+        self._position = reply.position
+        token = reply.token
+        surprise = -math.log(token.p_raw) if token.p_raw > 0 else math.inf
+        self.sentence.setText(
+            tr(
+                "Before {piece} (position {n}): rank {rank}, p {p}, surprisal {s} nats",
+                piece=token.piece, n=reply.position, rank=f"{token.rank + 1:,}", p=f"{token.p_raw:.3g}",
+                s=f"{surprise:.2f}",
+            )
+        )  # fmt: skip
+        self.bars.set_rows(reply.top, token.id)
+        self.bars.show()
+        self.show()
+
+    def show_first(self) -> None:
+        """Nothing comes before the first token."""
+        self._position = 0
+        self.sentence.setText(tr("Nothing comes before the first token: the model expects nothing there."))
+        self.bars.hide()
+        self.show()
+
+    def hide_if_gone(self, length: int) -> None:
+        """Hides when the position is no longer there."""
+        if self._position >= length:
+            self.hide()
+
+    def _close(self) -> None:
+        self.hide()
+        self.closed.emit()

@@ -1,0 +1,276 @@
+"""The prompt: text, its tokens as they are typed, and what the model expected at each of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtGui import QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPlainTextEdit,
+    QSplitter,
+    QTextEdit,
+    QToolButton,
+    QWidget,
+)
+
+from app import resources
+from app.i18n import tr
+from app.panels.base import Changes, Panel
+from app.panels.expected import ExpectedView
+from app.session import Topic
+from app.widgets.token_strip import TokenStrip, groups_of
+
+if TYPE_CHECKING:
+    from app.session import Session
+    from model.protocol.framing import Arrays
+    from model.protocol.run_requests import ExpectedReply
+
+MAX_PASTE = 1_000_000
+
+
+class PromptEdit(QPlainTextEdit):
+    """Plain text only; files dropped on it go to the window. `typed` once a change is no longer being composed."""
+
+    typed = Signal()
+    caretMoved = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTabChangesFocus(True)
+        self.setPlaceholderText(tr("Type a prompt"))
+        self.setAccessibleName(tr("Prompt"))
+        self.setInputMethodHints(Qt.InputMethodHint.ImhMultiLine)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.textChanged.connect(self.typed.emit)
+        self.selectionChanged.connect(self.caretMoved.emit)
+        self.cursorPositionChanged.connect(self.caretMoved.emit)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return not source.hasUrls() and source.hasText()
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        if not source.hasUrls():
+            self.insertPlainText(source.text()[:MAX_PASTE])
+
+    def text(self) -> str:
+        """What was typed. Qt's own paragraph separators come back as newlines."""
+        return self.toPlainText()
+
+    def set_text(self, text: str) -> None:
+        """Replaces the text without saying so; Undo brings the old one back."""
+        blocked = self.blockSignals(True)
+        cursor = QTextCursor(self.document())
+        cursor.beginEditBlock()
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.insertText(text)
+        cursor.endEditBlock()
+        self.blockSignals(blocked)
+        self.viewport().update()
+
+    def mark(self, start: int, end: int, background: QTextCharFormat) -> None:
+        """Shades characters start … end - 1 (UTF-16 units); nothing when they are the same."""
+        if start >= end:
+            self.setExtraSelections([])
+            return
+        selection = QTextEdit.ExtraSelection()
+        cursor = QTextCursor(self.document())
+        last = self.document().characterCount() - 1
+        cursor.setPosition(min(start, last))
+        cursor.setPosition(min(end, last), QTextCursor.MoveMode.KeepAnchor)
+        selection.cursor = cursor  # type: ignore[attr-defined]
+        selection.format = background  # type: ignore[attr-defined]
+        self.setExtraSelections([selection])
+
+
+class PromptPanel(Panel):
+    """Text above, tokens below; while the text is the one that was prefilled, the generated tokens follow in amber."""
+
+    panel_id: ClassVar[str] = "prompt"
+    title: ClassVar[str] = "Prompt"
+    help_text: ClassVar[str] = (
+        "Type a text and see its tokens. Prefill runs the model on it; generated tokens follow in amber. Hover a token "
+        "to see its id and the characters it covers; click one to see what the model expected there."
+    )
+    area: ClassVar[str] = "left"
+    watches: ClassVar[frozenset[str]] = frozenset(
+        {Topic.PROMPT, Topic.RUN, Topic.NODE, Topic.MODEL, Topic.PROMPT_STATS, "hover_token", "query"}
+    )
+
+    def build(self) -> None:
+        theme, session = self.ctx.theme, self.ctx.session
+        self._pieces: tuple[str, ...] = ()
+        self._units: list[int] = []
+        self.edit = PromptEdit()
+        self.edit.setFont(theme.font("ui"))
+        self.edit.set_text(session.prompt.text)
+        self.edit.typed.connect(lambda: session.set_prompt(self.edit.text()))
+        self.edit.caretMoved.connect(self._mark_tokens)
+        self.strip = TokenStrip(theme, tr("Tokens"))
+        self.strip.tokenHovered.connect(self._on_hover)
+        self.strip.tokenClicked.connect(self._on_click)
+        self.expected = ExpectedView(theme)
+        self.expected.closed.connect(lambda: self.strip.set_selected(self._strip_query()))
+        split = QSplitter(Qt.Orientation.Vertical)
+        split.setChildrenCollapsible(False)
+        split.setHandleWidth(8)
+        split.addWidget(self.edit)
+        split.addWidget(self.strip)
+        split.setStretchFactor(0, 2)
+        split.setStretchFactor(1, 3)
+        self.body.addWidget(split, 1)
+        self.body.addWidget(self.expected)
+        self.body.addLayout(self._options())
+
+    def _options(self) -> QHBoxLayout:
+        session = self.ctx.session
+        row = QHBoxLayout()
+        row.setSpacing(10)
+        self.count = QLabel()
+        self.count.setProperty("role", "hint")
+        self.count.setTextFormat(Qt.TextFormat.PlainText)
+        self.special = QCheckBox(tr("Special"))
+        self.special.setToolTip(tr("Add the tokens the model expects around a text (BOS …)"))
+        self.special.setChecked(session.prompt.add_special)
+        self.special.toggled.connect(lambda on: session.prompt.set_options(add_special=on))
+        self.chat = QCheckBox(tr("Chat"))
+        self.chat.setToolTip(tr("Put the text into the model's chat template; the tokens show the whole of it"))
+        self.chat.setChecked(session.prompt.chat)
+        self.chat.toggled.connect(lambda on: session.prompt.set_options(chat=on))
+        examples = QToolButton()
+        examples.setText(tr("Examples"))
+        examples.setProperty("compact", True)
+        examples.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(examples)
+        for example in json.loads(resources.text("prompts/examples.json")):
+            action = menu.addAction(tr(example["title"]))
+            action.triggered.connect(lambda _checked=False, text=example["text"]: self._use(text))
+        examples.setMenu(menu)
+        row.addWidget(self.count, 1)
+        for box in (self.special, self.chat):
+            box.setFont(self.ctx.theme.font("table"))
+            row.addWidget(box)
+        row.addWidget(examples)
+        return row
+
+    # state → widgets
+
+    def refresh(self, changes: Changes) -> None:
+        session = self.ctx.session
+        if changes & {Topic.PROMPT, Topic.RUN, Topic.NODE, Topic.MODEL}:
+            if self.edit.text() != session.prompt.text:
+                self.edit.set_text(session.prompt.text)
+            self.chat.setEnabled(bool(session.model and session.model.has_chat_template))
+            self._show_tokens(session)
+            self.expected.hide_if_gone(session.length)
+        self.count.setText(self._count_text(session))
+        self.count.setToolTip(self.count.text())
+        if "query" in changes or changes & {Topic.RUN, Topic.NODE}:
+            self.strip.set_selected(self._strip_query(), reveal=False)
+        hovered = self.ctx.selection.hover_token
+        self.strip.set_hovered(hovered if self._follows_run() else None)
+
+    def _follows_run(self) -> bool:
+        """Whether the strip shows the run (the text is the prefilled one) rather than what is being typed."""
+        session = self.ctx.session
+        run, live = session.prompt_tokens, session.prompt.tokens
+        if not run:
+            return False
+        if session.prompt.stale:
+            return session.prompt.text == session.prefilled_text
+        return tuple(t.id for t in live) == tuple(t.id for t in run)
+
+    def _show_tokens(self, session: Session) -> None:
+        follows = self._follows_run()
+        if follows:
+            path = session.path_tokens()
+            pieces, ids = [token.piece for token in path], [token.id for token in path]
+            tokens = session.prompt_tokens
+            first_decode = session.n_prompt
+        else:
+            tokens = session.prompt.tokens
+            pieces, ids, first_decode = [t.piece for t in tokens], [t.id for t in tokens], None
+        shown = session.prompt.shown
+        self._units = utf16_offsets(shown)
+        groups = groups_of(tokens, shown) if any(t.part for t in tokens) else []
+        self.strip.set_tokens(pieces, ids=ids, first_decode=first_decode, groups=groups)
+
+    def _count_text(self, session: Session) -> str:
+        if session.model is None:
+            return ""
+        if session.prompt.notice:
+            return session.prompt.notice
+        n = len(session.prompt.tokens)
+        text = tr("{n} tokens · {left} left", n=f"{n:,}", left=f"{max(0, session.model.n_ctx - n):,}")
+        stats = session.prompt_stats
+        if stats and self._follows_run() and math.isfinite(stats.reply.mean_cross_entropy):
+            entropy, perplexity = stats.reply.mean_cross_entropy, stats.reply.perplexity
+            text += "\n" + tr("{h} nats/token · perplexity {p}", h=f"{entropy:.2f}", p=f"{perplexity:,.1f}")
+        return text
+
+    def _strip_query(self) -> int | None:
+        return self.ctx.selection.query if self._follows_run() and self.ctx.session.length else None
+
+    # widgets → state
+
+    def _use(self, text: str) -> None:
+        self.edit.set_text(text)
+        self.ctx.session.set_prompt(text)
+
+    def _on_hover(self, position: int) -> None:
+        tokens = self.ctx.session.prompt.tokens
+        if 0 <= position < len(tokens) and not self.chat.isChecked():
+            token = tokens[position]
+            tint = QTextCharFormat()
+            tint.setBackground(self.ctx.theme.palette.accent_tint)
+            self.edit.mark(self._unit(token.start), self._unit(token.end), tint)
+        else:
+            self.edit.mark(0, 0, QTextCharFormat())
+        if self._follows_run():
+            self.ctx.selection.set_hover(token=position if position >= 0 else None)
+
+    def _on_click(self, position: int) -> None:
+        if not self._follows_run():
+            return
+        self.ctx.selection.set_query(position)
+        self.strip.set_selected(position)
+        if position == 0:
+            self.expected.show_first()
+            return
+        from model.protocol.run_requests import GetExpected  # noqa: PLC0415
+
+        def done(reply: ExpectedReply, _arrays: Arrays) -> None:
+            self.expected.show_reply(reply)
+
+        self.ask(GetExpected(position=position), done, slot="expected")
+
+    def _mark_tokens(self) -> None:
+        """The tokens under the text's selection are marked in the strip."""
+        cursor = self.edit.textCursor()
+        start, end = cursor.selectionStart(), cursor.selectionEnd()
+        tokens = self.ctx.session.prompt.tokens
+        if start == end or self.chat.isChecked() or self.ctx.session.prompt.stale:
+            self.strip.set_marked(0, 0)
+            return
+        inside = [i for i, t in enumerate(tokens) if self._unit(t.end) > start and self._unit(t.start) < end]
+        self.strip.set_marked(inside[0], inside[-1] + 1) if inside else self.strip.set_marked(0, 0)
+
+    def _unit(self, index: int) -> int:
+        return self._units[index] if index < len(self._units) else index
+
+
+def utf16_offsets(text: str) -> list[int]:
+    """For each index of `text` and its end, the index in UTF-16 units, which is how Qt counts; empty when equal."""
+    if text.isascii() or max(map(ord, text), default=0) < 0x10000:
+        return []
+    offsets, at = [0], 0
+    for character in text:
+        at += 2 if ord(character) > 0xFFFF else 1
+        offsets.append(at)
+    return offsets

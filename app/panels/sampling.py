@@ -1,0 +1,167 @@
+"""Sampling: settings that act on stored logits at once, what each stage leaves, candidates, the draw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
+
+from app.i18n import tr
+from app.panels.base import Changes, Need, Panel
+from app.session import Topic
+from app.widgets.candidate_table import CandidateTable
+from app.widgets.cdf_plot import CdfPlot
+from app.widgets.mapping import Linear, Log, Mapping, Number, Whole
+from app.widgets.readout import Readout
+from app.widgets.slider_row import SliderRow
+from app.widgets.stage_tiles import StageTiles
+from model.errors import BadValueError
+from model.protocol.values import MAX_SEED, SamplerSettings
+
+if TYPE_CHECKING:
+    from model.protocol.run_requests import DistributionReply, StageInfo
+
+DEFAULTS = SamplerSettings()
+SEARCH_DELAY_MS = 150
+STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
+
+
+class SamplingPanel(Panel):
+    """Sliders, waterfall, table, distribution function. A click on a candidate continues with it: a branch."""
+
+    panel_id: ClassVar[str] = "sampling"
+    title: ClassVar[str] = "Sampling"
+    help_text: ClassVar[str] = (
+        "How the next token is chosen. The settings act on the stored logits of the whole vocabulary at once, without "
+        "running the model, and on the steps to come. Grey bars: the model's own probabilities; blue: after the "
+        "settings. The draw u is a number made from seed and position: the token is where it falls on the cumulative "
+        "distribution. Click a candidate to continue with it."
+    )
+    area: ClassVar[str] = "right"
+    needs: ClassVar[Need] = "run"
+    watches: ClassVar[frozenset[str]] = frozenset({Topic.SAMPLER, Topic.DISTRIBUTION, Topic.MODEL, Topic.RUN})
+
+    def build(self) -> None:
+        theme = self.ctx.theme
+        self.rows: dict[str, SliderRow] = {}
+        sliders = QVBoxLayout()
+        sliders.setSpacing(2)
+        for name, label, mapping, decimals, off, tip in slider_table(49152):
+            row = SliderRow(theme, label, mapping, decimals=decimals, off=off, tip=tip, label_width=theme.px(78))
+            row.setObjectName(f"slider-{name}")
+            row.valueChanged.connect(lambda value, name=name: self._set(name, value))
+            self.rows[name] = row
+            sliders.addWidget(row)
+        self.tiles = StageTiles(theme)
+        self.search = QLineEdit()
+        self.search.setPlaceholderText(tr("Find any token or id"))
+        self.search.setAccessibleName(tr("Find any token or id"))
+        self.search.setClearButtonEnabled(True)
+        self._delay = QTimer(self)
+        self._delay.setSingleShot(True)
+        self._delay.setInterval(SEARCH_DELAY_MS)
+        self._delay.timeout.connect(lambda: self.ctx.session.sampling.set_search(self.search.text().strip()))
+        self.search.textChanged.connect(lambda _text: self._delay.start())
+        self.table = CandidateTable(theme)
+        self.table.doubleClicked.disconnect()  # one click branches; the second of two must not branch again
+        self.table.clicked.connect(lambda index: self._branch(self.table.model().candidate(index.row()).id))
+        self.table.candidateActivated.connect(self._branch)
+        self.table.setToolTip(tr("Click a candidate to continue with it"))
+        self.cdf = CdfPlot(theme)
+        self.cdf.setFixedHeight(theme.px(92))
+        self.draw = Readout(theme)
+        self.draw.setAccessibleName(tr("The draw"))
+        self.note = QLabel()
+        self.note.setProperty("role", "hint")
+        self.body.addLayout(sliders)
+        self.body.addWidget(self.tiles)
+        self.body.addWidget(self.search)
+        self.body.addWidget(self.table, 1)
+        self.body.addWidget(self.cdf)
+        self.body.addWidget(self.draw)
+        self.body.addWidget(self.note)
+
+    # state → widgets
+
+    def refresh(self, changes: Changes) -> None:
+        session = self.ctx.session
+        if Topic.MODEL in changes and session.model is not None:
+            self.rows["top_k"].set_mapping(top_k_mapping(session.model.d_vocab))
+        for name, row in self.rows.items():
+            row.set_value(getattr(session.sampler, name))
+        reply = session.distribution
+        if reply is not None and changes & {Topic.DISTRIBUTION, Topic.RUN, Topic.SAMPLER}:
+            self._show(reply)
+
+    def _show(self, reply: DistributionReply) -> None:
+        settings = self.ctx.session.sampler
+        self.tiles.set_stages(tuple(stage_tile(stage) for stage in shown_stages(reply.stages, settings)))
+        found = reply.found if self.search.text().strip() else ()
+        rows = found or reply.candidates
+        self.table.set_candidates(rows, reply.would_pick)
+        self.search.setProperty("bad", bool(self.search.text().strip()) and not found)
+        self.search.style().polish(self.search)
+        cdf = self.ctx.session.sampling.cdf
+        if cdf is not None and len(cdf):
+            pick = min(int(np.searchsorted(cdf, reply.draw, side="right")), len(cdf) - 1)
+            self.cdf.set_cdf(cdf, draw=reply.draw, pick=pick, label=reply.would_pick.piece)
+        how = (tr("greedy"), "secondary") if settings.greedy else (f"{tr('draw')} u = {reply.draw:.4f}", "secondary")
+        self.draw.set_parts((how, (f" → {tr('would pick')} ", "secondary"), (reply.would_pick.piece, "strong")))
+        self.note.setText(
+            tr(
+                "entropy {raw} → {final} nats · {n} tokens kept",
+                raw=f"{reply.entropy_raw:.2f}", final=f"{reply.entropy:.2f}", n=f"{reply.kept:,}",
+            )
+        )  # fmt: skip
+
+    # widgets → state
+
+    def _set(self, name: str, value: Number) -> None:
+        try:
+            self.ctx.session.set_sampler(**{name: value})
+        except BadValueError as error:
+            self.ctx.notify.say(str(error))
+            self.rows[name].set_value(getattr(self.ctx.session.sampler, name))
+
+    def _branch(self, token_id: int) -> None:
+        session = self.ctx.session
+        session.branch(session.current_node, token_id)
+
+
+def top_k_mapping(d_vocab: int) -> Mapping:
+    """0 is off, then 1 … the whole vocabulary."""
+    return Log(low=1, high=d_vocab, default=DEFAULTS.top_k, zero=True, whole=True)
+
+
+def slider_table(d_vocab: int) -> tuple[tuple[str, str, Mapping, int, str, str], ...]:
+    """Field, label, mapping, decimals, word for off, tip."""
+    return (
+        ("temperature", tr("temperature"), Linear(low=0, high=5, step=0.01, default=DEFAULTS.temperature), 2, "",
+         tr("Divides the logits: 0 takes the likeliest token, 1 leaves the model's own probabilities")),
+        ("top_k", tr("top-k"), top_k_mapping(d_vocab), 0, tr("off"), tr("Keeps the k likeliest tokens; 0 is off")),
+        ("top_p", tr("top-p"), Linear(low=0, high=1, step=0.01, default=DEFAULTS.top_p), 2, "",
+         tr("Keeps the likeliest tokens that together hold this share; 1 is off")),
+        ("min_p", tr("min-p"), Linear(low=0, high=1, step=0.01, default=DEFAULTS.min_p), 2, "",
+         tr("Keeps tokens with at least this share of the likeliest one's probability; 0 is off")),
+        ("repetition_penalty", tr("repetition"), Linear(low=0.5, high=2, step=0.01, default=1.0), 2, "",
+         tr("Lowers the logits of tokens that are in the text already; 1 is off")),
+        ("seed", tr("seed"), Whole(low=0, high=MAX_SEED, default=DEFAULTS.seed, slider_high=99), 0, "",
+         tr("Seed and position make the draw; the same seed draws the same tokens again")),
+    )  # fmt: skip
+
+
+def shown_stages(stages: tuple[StageInfo, ...], settings: SamplerSettings) -> tuple[StageInfo, ...]:
+    """The whole vocabulary, then the stages that are on and drop tokens."""
+    on = {"top_k": settings.top_k > 0, "top_p": settings.top_p < 1, "min_p": settings.min_p > 0}
+    return tuple(
+        stage
+        for at, stage in enumerate(stages)
+        if at == 0 or on.get(stage.name, False) or (at and stage.kept < stages[at - 1].kept)
+    )
+
+
+def stage_tile(stage: StageInfo) -> tuple[str, int, float]:
+    """Name as shown, tokens kept, mass kept."""
+    return tr(STAGES.get(stage.name, stage.name.replace("_", " "))), stage.kept, stage.mass

@@ -1,0 +1,157 @@
+"""The steps of the run as a table: token, probability, entropy, time; steps ahead of the current one are dimmed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
+
+from app.i18n import tr
+from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+STEP, TOKEN, P, ENTROPY, MS = range(5)
+NO_PARENT = QModelIndex()
+_HEADERS = ("step", "token", "p", "entropy", "ms")
+_RUN_KEYS = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Space, Qt.Key.Key_Home, Qt.Key.Key_End})
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRow:
+    """One step; `step` 0 is the prefill block. `ahead`: after the current node."""
+
+    node: int
+    step: int
+    piece: str
+    p: float | None
+    entropy: float | None
+    ms: float
+    forced: bool = False
+    ahead: bool = False
+
+
+class StepModel(QAbstractTableModel):
+    """Rows in order, prefill first."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.rows: tuple[StepRow, ...] = ()
+
+    def set_rows(self, rows: Sequence[StepRow]) -> None:
+        """Appends where the new rows begin with the old ones, so that a growing table keeps its place."""
+        old, new = self.rows, tuple(rows)
+        if len(new) > len(old) and new[: len(old)] == old:
+            self.beginInsertRows(NO_PARENT, len(old), len(new) - 1)
+            self.rows = new
+            self.endInsertRows()
+        elif new != old:
+            self.beginResetModel()
+            self.rows = new
+            self.endResetModel()
+
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(_HEADERS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return tr(_HEADERS[section])
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignLeft if section == TOKEN else Qt.AlignmentFlag.AlignRight
+            return side | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row, column = self.rows[index.row()], index.column()
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _text(row, column)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
+        if role == Role.MONO:
+            return column == TOKEN and row.step > 0
+        if role == Role.VOICE:
+            if row.ahead or column == STEP:
+                return "secondary"
+            if column == TOKEN:
+                return "green" if row.step == 0 else "amber"
+            return "text"
+        if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
+            chosen = " " + tr("(chosen by hand)") if row.forced else ""
+            return f"{tr('step')} {row.step}: {row.piece}{chosen}"
+        return None
+
+
+def _text(row: StepRow, column: int) -> str:
+    if column == STEP:
+        return f"{row.step:,}" if row.step else ""
+    if column == TOKEN:
+        return f"{row.piece} ⑂" if row.forced else row.piece
+    if column == P:
+        return "" if row.p is None else f"{row.p:.3f}"
+    if column == ENTROPY:
+        return "" if row.entropy is None else f"{row.entropy:.2f}"
+    return f"{row.ms:,.0f}" if row.ms >= 9.5 else f"{row.ms:.1f}"
+
+
+class StepTable(QTableView):
+    """`stepChosen` carries a node id, by click or by the Up and Down keys; run control has the other arrows."""
+
+    stepChosen = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._model = StepModel(self)
+        self.setModel(self._model)
+        self.setItemDelegate(CellDelegate(theme, self))
+        dress_table(self, theme)
+        self.setAccessibleName(tr("Steps"))
+        self.clicked.connect(lambda index: self._choose(index.row()))
+        theme.changed.connect(self._fit)
+        self._fit()
+
+    def set_rows(self, rows: Sequence[StepRow], current: int) -> None:
+        """Shows the steps; `current` is the node of the chosen one. Emits nothing."""
+        self._model.set_rows(rows)
+        at = next((i for i, row in enumerate(rows) if row.node == current), -1)
+        if at >= 0 and at != self.currentIndex().row():
+            self.selectRow(at)
+            self.scrollTo(self._model.index(at, 0))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in _RUN_KEYS:
+            event.ignore()
+            return
+        before = self.currentIndex().row()
+        super().keyPressEvent(event)
+        if self.currentIndex().row() != before:
+            self._choose(self.currentIndex().row())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _choose(self, row: int) -> None:
+        if 0 <= row < len(self._model.rows):
+            self.stepChosen.emit(self._model.rows[row].node)
+
+    def _fit(self) -> None:
+        metrics, hint = QFontMetrics(self._theme.font("table")), QFontMetrics(self._theme.font("hint"))
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        used = 0
+        for column, sample in ((STEP, "0,000"), (P, "0.000"), (ENTROPY, "00.00"), (MS, "00,000")):
+            width = max(metrics.horizontalAdvance(sample), hint.horizontalAdvance(tr(_HEADERS[column]))) + 11
+            header.resizeSection(column, width)
+            used += width
+        header.resizeSection(TOKEN, max(40, self.viewport().width() - used))

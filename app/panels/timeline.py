@@ -1,0 +1,145 @@
+"""The run as it went: prefill as one block, each decode a step; entropy and surprisal; branches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton
+
+from app.i18n import tr
+from app.panels.base import Changes, Need, Panel
+from app.panels.branch_tree import BranchTree
+from app.panels.step_table import StepRow, StepTable
+from app.session import Topic
+from app.widgets.curve_plot import CurvePlot, Series
+
+if TYPE_CHECKING:
+    from app.session import Session
+
+
+class TimelinePanel(Panel):
+    """Curve, branches, table. A click anywhere goes to that step without running the model."""
+
+    panel_id: ClassVar[str] = "timeline"
+    title: ClassVar[str] = "Timeline"
+    help_text: ClassVar[str] = (
+        "Prefill reads the whole prompt at once; each decode step adds one token. The curve shows how unsure the model "
+        "was before each token (entropy) and how surprised by it (surprisal), in nats. Click a step to go there; "
+        "choose another candidate in Sampling to branch."
+    )
+    area: ClassVar[str] = "left_below"
+    needs: ClassVar[Need] = "run"
+    watches: ClassVar[frozenset[str]] = frozenset({Topic.RUN, Topic.NODE, Topic.PROMPT_STATS, "hover_token"})
+
+    def build(self) -> None:
+        theme, session = self.ctx.theme, self.ctx.session
+        self.curve = CurvePlot(theme, unit=tr("nats"), label=tr("Entropy and surprisal by position"))
+        self.curve.setFixedHeight(theme.px(104))
+        self.curve.positionClicked.connect(self._seek_position)
+        self.curve.positionHovered.connect(
+            lambda position: self.ctx.selection.set_hover(token=position if position >= 0 else None)
+        )
+        self.tree = BranchTree(theme)
+        self.tree.hide()
+        self.tree.nodeClicked.connect(session.seek)
+        self.table = StepTable(theme)
+        self.table.stepChosen.connect(session.seek)
+        self.summary = QLabel()
+        self.summary.setProperty("role", "hint")
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self.summary, 1)
+        for text, tip, command in (("⇤", tr("First step"), "run.first"), ("⇥", tr("Last step"), "run.last")):
+            button = QToolButton()
+            button.setText(text)
+            button.setProperty("flat", True)
+            button.setFixedSize(24, 20)
+            button.setToolTip(tip)
+            button.setAccessibleName(tip)
+            button.clicked.connect(lambda _checked=False, command=command: self.ctx.commands.run(command))
+            row.addWidget(button)
+        self.body.addWidget(self.curve)
+        self.body.addLayout(row)
+        self.body.addWidget(self.tree)
+        self.body.addWidget(self.table, 1)
+
+    def refresh(self, changes: Changes) -> None:
+        session = self.ctx.session
+        if session.run is None:
+            return
+        if changes & {Topic.RUN, Topic.NODE, Topic.PROMPT_STATS}:
+            self._show_curve(session)
+            self._show_steps(session)
+            self.tree.set_tree(session.nodes, session.n_prompt, session.run.path, session.current_node)
+        self.curve.set_hovered(self.ctx.selection.hover_token)
+
+    def _show_curve(self, session: Session) -> None:
+        entropy, surprisal = curves(session)
+        self.curve.set_series(
+            (
+                Series(name=tr("entropy"), values=entropy, colour="accent"),
+                Series(name=tr("surprisal"), values=surprisal, colour="secondary", dashed=True),
+            )
+        )
+        self.curve.set_boundary(session.n_prompt if session.length > session.n_prompt else None)
+        self.curve.set_cursor(session.length - 1)
+
+    def _show_steps(self, session: Session) -> None:
+        rows = step_rows(session)
+        self.table.set_rows(rows, session.current_node if session.run and session.run.path else session.n_prompt - 1)
+        steps, branches = len(session.run.path) if session.run else 0, self.tree.lanes
+        text = tr("step {n} of {all}", n=f"{steps:,}", all=f"{len(rows) - 1:,}")
+        self.summary.setText(f"{text} · {tr('{n} branches', n=branches)}" if branches > 1 else text)
+
+    def _seek_position(self, position: int) -> None:
+        session = self.ctx.session
+        tokens = session.path_tokens()
+        if position < len(tokens):
+            session.seek(max(tokens[position].node, session.n_prompt - 1))
+
+
+def curves(session: Session) -> tuple[np.ndarray, np.ndarray]:
+    """Entropy of the distribution before each position and surprisal of its token, nats: (length,) each, NaN where
+    unknown."""
+    entropy = np.full(session.length, np.nan, dtype=np.float32)
+    surprisal = np.full(session.length, np.nan, dtype=np.float32)
+    stats = session.prompt_stats
+    if stats is not None:
+        known = min(len(stats.entropy), session.n_prompt)
+        entropy[1:known] = stats.entropy[: known - 1]
+        surprisal[1:known] = -stats.logprob[1:known]
+    for node in session.path_nodes():
+        entropy[node.position], surprisal[node.position] = node.entropy, -node.logprob
+    return entropy, surprisal
+
+
+def step_rows(session: Session) -> tuple[StepRow, ...]:
+    """The prefill block, the path, and the steps that were left by going back."""
+    if session.run is None:
+        return ()
+    prefill = StepRow(
+        node=session.n_prompt - 1,
+        step=0,
+        piece=tr("prefill · {n} tokens", n=f"{session.n_prompt:,}"),
+        p=None,
+        entropy=None,
+        ms=session.prefill_ms,
+    )
+    nodes = [(node, False) for node in session.path_nodes()] + [(node, True) for node in session.nodes_ahead()]
+    return (
+        prefill,
+        *(
+            StepRow(
+                node=node.id,
+                step=node.position - session.n_prompt + 1,
+                piece=node.piece,
+                p=float(np.exp(node.logprob)),
+                entropy=node.entropy,
+                ms=node.ms,
+                forced=node.forced,
+                ahead=ahead,
+            )
+            for node, ahead in nodes
+        ),
+    )
