@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.colormaps import Levels, colormap_for, lut
 from model.errors import BadValueError
-from model.export.canvas import Canvas
 from model.export.labels import every
 from model.export.page import LABEL, TICK, Bar, Rect, frame
 from model.export.provenance import Provenance
 from model.export.raster import Float32, enlarge, pool
+
+if TYPE_CHECKING:
+    from model.export.canvas import Canvas  # which loads matplotlib; a canvas is handed in
 
 GAP, GROUP_GAP = 0.07, 0.3
 """Of a tile's side: between tiles, and more between groups of heads that share a KV head."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from model.colormaps import Levels, colormap_for
 from model.errors import BadValueError
-from model.export.canvas import Canvas
 from model.export.labels import elide, every, shown_indices
 from model.export.page import LABEL, Bar, Rect, frame
 from model.export.provenance import Provenance
 from model.export.raster import Float32, pool
+
+if TYPE_CHECKING:
+    from model.export.canvas import Canvas  # which loads matplotlib; a canvas is handed in
 
 TOKEN = 8.0
 SMALLEST_TOKEN = 5.0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from model.colormaps import N_COLOURS, Levels
-from model.export.canvas import Canvas
 from model.export.labels import number
 from model.export.provenance import SCALE_WORDS, Provenance
+
+if TYPE_CHECKING:
+    from model.export.canvas import Canvas  # which loads matplotlib; a canvas is handed in
 
 TITLE, LABEL, TICK, CAPTION = 10.0, 8.0, 7.0, 6.2
 """Type sizes in points."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -13,10 +13,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from model.export.canvas import DRAWING_SETTINGS, Canvas
 from model.export.provenance import Provenance
-from model.export.spec import FigureSpec
+from model.export.spec import FigureSpec, PictureFormat
 
-PictureFormat = Literal["png", "svg", "pdf"]
-PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "svg", "pdf")
 Draw = Callable[[Canvas], None]
 
 _CANVASES = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}

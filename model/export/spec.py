@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from model.errors import BadValueError, DecoderscopeError
 from model.protocol.export_requests import FigureTheme
+
+PictureFormat = Literal["png", "svg", "pdf"]
+PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "svg", "pdf")
 
 MAX_SIDE = 16_384
 MAX_PIXELS = 100_000_000

@@ -8,7 +8,7 @@ from typing import Literal
 from model.protocol.attention_requests import HeadView, Scale
 from model.protocol.wire import Request, request
 
-FigureFormat = Literal["png", "svg", "pdf", "csv", "npz", "json"]
+FigureFormat = Literal["png", "svg", "pdf", "html", "csv", "npz", "json"]
 FigureTheme = Literal["light", "dark", "transparent"]
 
 

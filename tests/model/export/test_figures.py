@@ -25,8 +25,8 @@ from model.export.canvas import DRAWING_SETTINGS, Canvas
 from model.export.heat_map import HeatMap, draw_heat_map
 from model.export.palette import PALETTES
 from model.export.raster import enlarge, pool
-from model.export.render import PICTURE_FORMATS, PictureFormat, render
-from model.export.spec import FigureSpec, FigureTooLargeError
+from model.export.render import render
+from model.export.spec import PICTURE_FORMATS, FigureSpec, FigureTooLargeError, PictureFormat
 from model.protocol.attention_requests import Scale
 from model.protocol.export_requests import FigureTheme
 from tests.model.export.examples import ODD_PIECES, PIECES, heat_map
