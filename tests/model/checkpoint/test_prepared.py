@@ -1,0 +1,138 @@
+"""The prepared cache: made once, reopened by map, never trusted when it does not fit."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoint import prepared
+from model.checkpoint.digest import stamp_of
+from model.checkpoint.progress import never_cancel, no_progress
+from model.errors import CancelledError
+from model.loading import LoadedModel, get_model, open_model
+from tests.model.checkpoint import files
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+WHAT = "Preparing the model"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return files.tiny_gguf(tmp_path / "tiny.gguf", num_hidden_layers=12)
+
+
+def _opened(path: Path) -> tuple[LoadedModel, bool]:
+    """(the model, whether it was prepared now)."""
+    seen: list[str] = []
+    model = open_model(path, progress=lambda what, *_: seen.append(what))
+    return model, WHAT in seen
+
+
+def _weights(model: LoadedModel) -> Path:
+    return prepared.directory_of(model.info.sha256) / prepared.WEIGHTS
+
+
+def test_prepares_once_and_reopens_the_same_numbers_in_the_fast_layout(path: Path) -> None:
+    first, made = _opened(path)
+    again, made_again = _opened(path)
+    assert (made, made_again) == (True, False)
+    assert again.info == first.info
+    assert again.tokenizer.to_json() == first.tokenizer.to_json()
+    for name, tensor in again.decoder.state_dict().items():
+        assert torch.equal(tensor, first.decoder.state_dict()[name])
+        if tensor.ndim == 2 and name != "embed_tokens.weight":
+            assert tensor.stride(0) == 1, name
+
+
+def _truncate(weights: Path) -> None:
+    with weights.open("rb+") as file:
+        file.truncate(weights.stat().st_size - 64)
+
+
+def _flip_header(weights: Path) -> None:
+    _flip(weights, 100)
+
+
+def _flip_anywhere(weights: Path) -> None:
+    _flip(weights, weights.stat().st_size // 3 + 1)
+
+
+def _flip(weights: Path, at: int) -> None:
+    with weights.open("rb+") as file:
+        file.seek(at)
+        byte = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def _no_tokenizer(weights: Path) -> None:
+    (weights.parent / prepared.TOKENIZER).unlink()
+
+
+def _bad_manifest(weights: Path) -> None:
+    (weights.parent / prepared.MANIFEST).write_text('{"source_sha256": ')
+
+
+@pytest.mark.parametrize("damage", [_truncate, _flip_header, _flip_anywhere, _no_tokenizer, _bad_manifest])
+def test_a_damaged_one_is_noticed_and_made_again(path: Path, damage: Callable[[Path], None]) -> None:
+    model, _ = _opened(path)
+    weights = _weights(model)
+    expected, digest = {name: tensor.clone() for name, tensor in model.decoder.state_dict().items()}, model.info.sha256
+    del model  # nothing is mapped any more: a truncated map would end the process
+    damage(weights)
+    assert prepared.find(digest, no_progress, never_cancel) is None
+    again, made = _opened(path)
+    assert made
+    assert all(torch.equal(again.decoder.state_dict()[name], tensor) for name, tensor in expected.items())
+
+
+def test_a_copied_cache_is_checked_in_full_once(path: Path) -> None:
+    model, _ = _opened(path)
+    weights = _weights(model)
+    os.utime(weights, ns=(1, 1))
+    seen: list[str] = []
+    assert prepared.find(model.info.sha256, lambda what, *_: seen.append(what), never_cancel) is not None
+    assert seen == ["Checking the prepared model"]
+    assert prepared.find(model.info.sha256, lambda what, *_: seen.append(what), never_cancel) is not None
+    assert len(seen) == 1
+    manifest = json.loads((weights.parent / prepared.MANIFEST).read_text())
+    assert manifest["weights_stamp"] == stamp_of(weights)
+
+
+def test_another_layout_replaces_the_old_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, _ = _opened(path)
+    directory = prepared.directory_of(old.info.sha256)
+    monkeypatch.setattr(prepared, "layout_fingerprint", lambda: "another")
+    _, made = _opened(path)
+    assert made
+    assert not directory.exists()
+
+
+def test_cancelling_leaves_nothing(path: Path, own_cache: Path) -> None:
+    asked = 0
+
+    def cancel_late() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 40:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        open_model(path, check_cancel=cancel_late)
+    assert not [item for item in (own_cache / "prepared").iterdir() if item.is_dir()]
+    assert _opened(path)[1]
+
+
+def test_getting_the_default_model_prepares_it(path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
+    monkeypatch.setattr(
+        "model.loading.fetch", lambda entry, **_: path if entry.name == "smollm2-135m-instruct" else None
+    )
+    assert get_model() == path
+    (made,) = [item for item in (own_cache / "prepared").iterdir() if item.is_dir()]
+    before = made.stat().st_mtime_ns
+    get_model("smollm2-135m-instruct")
+    assert made.stat().st_mtime_ns == before
+    assert not _opened(path)[1]
