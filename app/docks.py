@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QSizePolicy,
     QTabBar,
+    QTabWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 RADIUS = 8.0
+MARGIN = 8
 TITLE_HEIGHT = 34
 Area = Qt.DockWidgetArea
 
@@ -169,6 +171,29 @@ class PanelDock(QDockWidget):
         if floating:
             self.set_tabbed(False)
             self._keys.watch(self.windowHandle())
+
+
+class DockArea(QMainWindow):
+    """Holds the docks inside the main window, with room around them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setWindowFlags(Qt.WindowType.Widget)
+        self.setObjectName("DockArea")
+        self.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
+        self.setDockOptions(
+            QMainWindow.DockOption.AllowNestedDocks
+            | QMainWindow.DockOption.AllowTabbedDocks
+            | QMainWindow.DockOption.GroupedDragging
+        )
+        for area in (
+            Area.LeftDockWidgetArea,
+            Area.RightDockWidgetArea,
+            Area.TopDockWidgetArea,
+            Area.BottomDockWidgetArea,
+        ):
+            self.setTabPosition(area, QTabWidget.TabPosition.North)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
 
 
 class TabFrames(QObject):

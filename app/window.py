@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QStackedWidget, QWidget
 
 from app.actions import file_commands, help_commands, look_commands, model_commands, run_commands, view_commands
 from app.banners import BannerBar
@@ -61,11 +61,6 @@ class MainWindow(QMainWindow):
         self.setObjectName("MainWindow")
         self.setWindowTitle("Decoderscope")
         self.setMinimumSize(*MINIMUM_SIZE)
-        self.setDockOptions(
-            QMainWindow.DockOption.AllowNestedDocks
-            | QMainWindow.DockOption.AllowTabbedDocks
-            | QMainWindow.DockOption.GroupedDragging
-        )
         self.setAcceptDrops(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
@@ -74,7 +69,9 @@ class MainWindow(QMainWindow):
         self._make_bars()
         self.start_page = StartPage(theme)
         self.start_page.painted = self.firstPaint.emit
-        self.setCentralWidget(self.start_page)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.start_page)
+        self.setCentralWidget(self.pages)
         notify.message.connect(self._say)
         notify.notice.connect(self._tell)
         notify.trouble.connect(self._show_trouble)
@@ -117,7 +114,6 @@ class MainWindow(QMainWindow):
         )
         ctx.session.changed.connect(self._on_topic)
         ctx.session.modelAbsent.connect(self._show_absent)
-        ctx.selection.changed.connect(lambda _fields: None)
         self._bind_bars()
         self._make_docks()
         self.setFocus()
@@ -132,39 +128,37 @@ class MainWindow(QMainWindow):
         self._refresh_bars()
 
     def _make_docks(self) -> None:
-        from app.docks import PanelDock, TabFrames  # noqa: PLC0415 - after the first paint
+        from app.docks import DockArea, PanelDock, TabFrames  # noqa: PLC0415 - after the first paint
         from app.panels import PANELS  # noqa: PLC0415
 
         assert self.ctx is not None
-        self._frames = TabFrames(self, self.theme)
+        self.area = DockArea()
+        self._frames = TabFrames(self.area, self.theme)
         for panel_class in PANELS:
             panel = panel_class(self.ctx)
-            dock = PanelDock(panel, self.theme, self.keys, self)
+            dock = PanelDock(panel, self.theme, self.keys, self.area)
             self.docks[panel_class.panel_id] = dock
             self.registry.add(*panel.commands())
             dock.maximiseAsked.connect(lambda dock=dock: self.toggle_maximised(dock))
             dock.visibilityChanged.connect(self._on_docks_moved)
             dock.dockLocationChanged.connect(self._on_docks_moved)
             dock.topLevelChanged.connect(self._on_docks_moved)
-        if self.centralWidget() is self.start_page:
-            self.takeCentralWidget()
-            self.start_page.hide()
+        self.pages.addWidget(self.area)
+        self.pages.setCurrentWidget(self._absent or self.area)
         self._restore_layout(self.settings.values.layout)
 
     def _restore_layout(self, layout: str) -> None:
         from app.docks import place  # noqa: PLC0415
 
         state = base64.b64decode(layout or "")
-        place(self, self.docks)
+        place(self.area, self.docks)
         if state:
-            self.restoreState(QByteArray(state), LAYOUT_VERSION)
-        self.run_bar.show()
-        self.banners.engine_back() if self.ctx and self.ctx.session.engine_status != "lost" else None
+            self.area.restoreState(QByteArray(state), LAYOUT_VERSION)
         self._on_docks_moved()
 
     def layout_text(self) -> str:
         """The docks' places, for the preferences."""
-        state = self._before_maximise or self.saveState(LAYOUT_VERSION)
+        state = self._before_maximise or self.area.saveState(LAYOUT_VERSION)
         return base64.b64encode(state.data()).decode("ascii")
 
     def reset_layout(self) -> None:
@@ -176,7 +170,7 @@ class MainWindow(QMainWindow):
     def _share_again(self) -> None:
         from app.docks import place  # noqa: PLC0415
 
-        place(self, self.docks)
+        place(self.area, self.docks)
 
     def save_layout_as(self) -> None:
         """Asks for a name and keeps the layout under it."""
@@ -195,9 +189,9 @@ class MainWindow(QMainWindow):
             self._maximised.set_maximised(False)
             self._maximised = None
             if state is not None:
-                self.restoreState(state, LAYOUT_VERSION)
+                self.area.restoreState(state, LAYOUT_VERSION)
         else:
-            self._before_maximise = self.saveState(LAYOUT_VERSION)
+            self._before_maximise = self.area.saveState(LAYOUT_VERSION)
             self._maximised = dock
             for other in self.docks.values():
                 if other is not dock and not other.isFloating():
@@ -207,7 +201,7 @@ class MainWindow(QMainWindow):
 
     def _on_docks_moved(self, *_: object) -> None:
         for dock in self.docks.values():
-            dock.set_tabbed(not dock.isFloating() and dock.isVisible() and bool(self.tabifiedDockWidgets(dock)))
+            dock.set_tabbed(not dock.isFloating() and dock.isVisible() and bool(self.area.tabifiedDockWidgets(dock)))
         if self._frames is not None:
             self._frames.adopt()
 
@@ -216,7 +210,12 @@ class MainWindow(QMainWindow):
     def _on_topic(self, topic: str) -> None:
         if topic == "ENGINE":
             self._on_engine()
-        if topic in {"RUN", "MODEL"} and self.ctx and self.ctx.session.model and self._absent is not None:
+        if (
+            topic in {"PROGRESS", "MODEL"}
+            and self.ctx
+            and self._absent is not None
+            and (self.ctx.session.model or self.ctx.session.busy)
+        ):
             self._hide_absent()
         if not self._refresh.isActive():
             self._refresh.start()
@@ -316,13 +315,11 @@ class MainWindow(QMainWindow):
             return
         layout = self.layout_text()
         self._maximised = self._before_maximise = None
-        for panel_id, dock in self.docks.items():
+        for dock in self.docks.values():
             self.registry.remove(*(command.id for command in dock.panel.commands()))
-            self.removeDockWidget(dock)
-            dock.setParent(None)
-            dock.deleteLater()
-            del panel_id
         self.docks = {}
+        self.pages.removeWidget(self.area)
+        self.area.deleteLater()
         for bar in (self.run_bar, self.banners):
             self.removeToolBar(bar)
             bar.deleteLater()
@@ -394,6 +391,7 @@ class MainWindow(QMainWindow):
 
     def _show_absent(self, why: str) -> None:
         assert self.ctx is not None
+        self._hide_absent()
         session = self.ctx.session
         entry = session.default_entry
         if entry:
@@ -411,16 +409,15 @@ class MainWindow(QMainWindow):
             open_file=self.ask_open,
             open_hub=self.ask_open,
         )
-        for dock in self.docks.values():
-            dock.hide()
-        self.setCentralWidget(self._absent)
+        self.pages.addWidget(self._absent)
+        self.pages.setCurrentWidget(self._absent)
 
     def _hide_absent(self) -> None:
-        page = self.takeCentralWidget()
-        if page is not None:
-            page.deleteLater()
-        self._absent = None
-        self._restore_layout(self.settings.values.layout)
+        if self._absent is not None:
+            self.pages.removeWidget(self._absent)
+            self._absent.deleteLater()
+            self._absent = None
+        self.pages.setCurrentWidget(self.area)
 
     # drops
 

@@ -163,7 +163,7 @@ class Panel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._empty is not None:
-            self._empty.setGeometry(self.rect())
+            self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
 
     def _cover(self) -> None:
         """Lays the empty state over the panel while what it needs is missing."""
@@ -172,7 +172,7 @@ class Panel(QWidget):
         if missing:
             if self._empty is None:
                 self._empty = EmptyState(self.ctx.theme, self)
-                self._empty.setGeometry(self.rect())
+                self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
                 self._empty.show()
                 self._empty.raise_()
             show_waiting(self._empty, session)

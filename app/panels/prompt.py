@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import (
-    QCheckBox,
     QHBoxLayout,
     QLabel,
     QMenu,
@@ -25,6 +24,7 @@ from app.i18n import tr
 from app.panels.base import Changes, Panel
 from app.panels.expected import ExpectedView
 from app.session import Topic
+from app.widgets.check_box import CheckBox
 from app.widgets.token_strip import TokenStrip, groups_of
 
 if TYPE_CHECKING:
@@ -135,12 +135,13 @@ class PromptPanel(Panel):
         self.count = QLabel()
         self.count.setProperty("role", "hint")
         self.count.setTextFormat(Qt.TextFormat.PlainText)
-        self.special = QCheckBox(tr("Special"))
-        self.special.setToolTip(tr("Add the tokens the model expects around a text (BOS …)"))
+        theme = self.ctx.theme
+        self.special = CheckBox(theme, tr("Special"), tip=tr("Add the tokens the model expects around a text (BOS …)"))
         self.special.setChecked(session.prompt.add_special)
         self.special.toggled.connect(lambda on: session.prompt.set_options(add_special=on))
-        self.chat = QCheckBox(tr("Chat"))
-        self.chat.setToolTip(tr("Put the text into the model's chat template; the tokens show the whole of it"))
+        self.chat = CheckBox(
+            theme, tr("Chat"), tip=tr("Put the text into the model's chat template; the tokens show the whole of it")
+        )
         self.chat.setChecked(session.prompt.chat)
         self.chat.toggled.connect(lambda on: session.prompt.set_options(chat=on))
         examples = QToolButton()
@@ -154,7 +155,6 @@ class PromptPanel(Panel):
         examples.setMenu(menu)
         row.addWidget(self.count, 1)
         for box in (self.special, self.chat):
-            box.setFont(self.ctx.theme.font("table"))
             row.addWidget(box)
         row.addWidget(examples)
         return row
