@@ -122,7 +122,10 @@ python_packages() {
 # --- the default model -----------------------------------------------------------------------------------------------
 
 default_model() {
-    "$python" -P -m model models get default >/dev/null </dev/null || die "the default model is not there (see above); run make again to go on"
+    "$python" -P -m model models where default >/dev/null 2>&1 </dev/null ||
+        say "fetching the default model and preparing it for fast opening (98 MB, once)"
+    "$python" -P -m model models get default >/dev/null </dev/null ||
+        die "the default model is not there (see above); run make again to go on"
 }
 
 system_packages

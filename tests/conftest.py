@@ -107,9 +107,18 @@ def _isolate(home: Path, matplotlib_cache: Path) -> None:
         "TOKENIZERS_PARALLELISM": "false",
         "MPLBACKEND": "agg",
     }
-    link = home / "decoderscope-cache" / "models" / catalogue.DEFAULT.name
-    link.parent.mkdir()
-    link.symlink_to(_real_cache / "models" / catalogue.DEFAULT.name, target_is_directory=True)
+    _lend_default_model(home / "decoderscope-cache")
+
+
+def _lend_default_model(cache: Path) -> None:
+    # The default model alone comes from the real cache, fetched and prepared by set-up; whatever else is cached is new.
+    wheel = catalogue.DEFAULT.wheel
+    assert wheel is not None
+    prepared = _real_cache.glob(f"prepared/{wheel.member_sha256[:32]}-*/")
+    for real in (_real_cache / "models" / catalogue.DEFAULT.name, *prepared):
+        link = cache / real.relative_to(_real_cache)
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(real, target_is_directory=True)
 
 
 @pytest.fixture(scope="session")

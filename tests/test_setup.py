@@ -85,6 +85,7 @@ class Machine:
                 *ensurepip*) exit {int(not has_venv)} ;;
                 '-m venv '*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
                 *'-m pip '*) echo "$*" >>pip-calls ;;
+                *'-m model models where default') [ -e model-calls ] ;;
                 *'-m model models get default') echo model >>model-calls ;;
                 *) exit 99 ;;
             esac""",
