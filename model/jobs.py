@@ -54,6 +54,7 @@ class Job:
         self.arrival = 0
         self.stop: Literal["", "cancelled", "superseded"] = ""
         self.acked = 0
+        self.away_ms = 0.0  # spent serving others at yield points: not part of any time this request measures
         self._host = host
         self._seq = 0
         self._last_progress = ("", False, 0.0)

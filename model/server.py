@@ -76,9 +76,10 @@ def serve(
     return Server(frames_in, frames_out, load or load_handlers).run()
 
 
-def load_handlers() -> tuple[Handlers, EngineContext]:
-    """The real handlers, which import torch."""
+def load_handlers(threads: int = 0) -> tuple[Handlers, EngineContext]:
+    """The real handlers, which import torch; it computes on `threads` threads (0: one a physical core)."""
     importlib.import_module("model.handlers")
+    importlib.import_module("model.threads").use_threads(threads)
     return HANDLERS, EngineContext()
 
 
@@ -142,8 +143,9 @@ class Server:
                 return
             begun = time.monotonic()
             self._serve(other)
+            now = time.monotonic()
+            job.away_ms += (now - begun) * 1e3
             if other.background:  # at most half of a model request's time goes to pictures nobody waits for
-                now = time.monotonic()
                 self._background_rests_until = now + (now - begun)
 
     def wait_in(self, job: Job, until: Callable[[], bool]) -> None:

@@ -28,7 +28,6 @@ class EngineContext:
 
     model: LoadedModel | None = None
     run: Run | None = None
-    threads: int = 0
 
     def need_model(self) -> LoadedModel:
         """The open model. Raises NoModelError."""

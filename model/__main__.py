@@ -1,0 +1,67 @@
+"""The engine's side of the command line: `python -m model …`, or `decoderscope …` for all but the window."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from model.cli import COMMANDS
+from model.cli.command import Parser, UsageError
+from model.errors import DecoderscopeError
+from model.version import product_version
+
+PROG = "decoderscope"
+EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PIPE = 2, 130, 141
+TRACEBACK_VARIABLE = "DECODERSCOPE_TRACEBACK"
+
+
+def parser() -> Parser:
+    """Every subcommand and its options."""
+    made = Parser(prog=PROG, description="A microscope for decoder-only language models.", allow_abbrev=False)
+    made.add_argument("--version", action="version", version=f"{PROG} {product_version()}")
+    commands = made.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    for command in COMMANDS:
+        one = commands.add_parser(command.name, help=command.help, description=f"{command.help}.", allow_abbrev=False)
+        command.arguments(one)
+        one.set_defaults(run=command.run)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a subcommand; the exit code. A mistake is one line on stderr and exit code 2."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries; ours are errors or part of a reply
+    try:
+        options = parser().parse_args(arguments)
+        if options.command is None:
+            raise UsageError(f"give a command: {', '.join(command.name for command in COMMANDS)} (see {PROG} --help)")
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's own last flush is quiet too
+        return EXIT_PIPE
+    except DecoderscopeError as error:
+        return _fail(str(error))
+    except MemoryError:
+        return _fail("Memory ran out: take a shorter prompt, a smaller dtype or a smaller model.")
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        if type(error).__name__ == "OutOfMemoryError":
+            return _fail("The device's memory ran out: take a shorter prompt, a smaller dtype or another device.")
+        reason = f"{type(error).__name__}: {error}"
+        return _fail(f"Something went wrong: {reason} (set {TRACEBACK_VARIABLE}=1 to see where)")
+    return code
+
+
+def _fail(sentence: str) -> int:
+    print("error:", " ".join(sentence.split()), file=sys.stderr)
+    return EXIT_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

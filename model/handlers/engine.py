@@ -1,0 +1,70 @@
+"""The engine itself: who answers, what it runs on, what it holds."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+
+import psutil
+import torch
+
+from model.checkpoint.memory import available_bytes
+from model.handlers.models import catalogue_entries
+from model.handlers.registry import Answer, EngineContext, handles
+from model.jobs import Job
+from model.memory import process_bytes
+from model.protocol.engine_requests import DeviceInfo, GetMemory, Hello, HelloReply
+from model.protocol.values import MemoryInfo
+from model.version import product_version
+
+
+@handles(Hello)
+def hello(_context: EngineContext, _message: Hello, _job: Job) -> Answer:
+    """Versions, process, devices, models at hand."""
+    reply = HelloReply(
+        version=product_version(),
+        torch=str(torch.__version__),
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        threads=torch.get_num_threads(),
+        devices=devices(),
+        catalogue=catalogue_entries(),
+    )
+    return reply, {}
+
+
+@handles(GetMemory)
+def memory(context: EngineContext, _message: GetMemory, _job: Job) -> Answer:
+    """Bytes in use now, with or without a model and a run."""
+    if context.run is not None:
+        return context.run.memory(), {}
+    rss, peak = process_bytes()
+    info = context.model.info if context.model is not None else None
+    reply = MemoryInfo(
+        weights=info.weight_bytes if info is not None else 0,
+        kv_used=0,
+        kv_allocated=0,
+        activations=0,
+        rss=rss,
+        peak_rss=peak,
+        budget=0,
+        available=available_bytes(torch.device(info.device if info is not None else "cpu")),
+    )
+    return reply, {}
+
+
+def devices() -> tuple[DeviceInfo, ...]:
+    """What torch can compute on here, the preferred first."""
+    found = []
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            free, total = torch.cuda.mem_get_info(index)
+            label = torch.cuda.get_device_name(index)
+            found.append(DeviceInfo(name=f"cuda:{index}", label=label, total_bytes=total, free_bytes=free))
+    ram = psutil.virtual_memory()
+    if torch.backends.mps.is_available():
+        found.append(DeviceInfo(name="mps", label="Apple GPU", total_bytes=ram.total, free_bytes=ram.available))
+    label = platform.processor() or platform.machine()
+    found.append(DeviceInfo(name="cpu", label=label, total_bytes=ram.total, free_bytes=ram.available))
+    return tuple(found)

@@ -1,0 +1,265 @@
+"""The command line: what it prints, exit codes, one line for an error, and what it does not load."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model import __main__ as program
+from model.checkpoint import catalogue
+from model.loading import open_model
+from tests.model.checkpoint import files
+
+PROMPT = "in the end"
+COMMAND = [sys.executable, "-P", "-m", "model"]
+ROOT = Path(program.__file__).resolve().parent.parent
+ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return files.folder(tmp_path_factory.mktemp("tiny"))
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    torch.set_num_threads(1)
+    code = program.main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    code, out, err = call(capsys, "run", "--json", *arguments)
+    assert code == 0 and err == ""
+    result: dict[str, Any] = json.loads(out)
+    return result
+
+
+def test_json_says_what_the_reference_says(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    told = run_json(capsys, "--model", tiny, "--prompt", PROMPT, "--steps", 6, "--temperature", 0)
+    ids = open_model(tiny).tokenizer.encode(PROMPT)
+    judge, expected = files.tiny().model, list(ids)
+    for step in told["steps"]:
+        with torch.no_grad():
+            logits = judge(torch.tensor([expected])).logits[0, -1].double()
+        raw = logits.softmax(-1)
+        assert step["id"] == int(logits.argmax())
+        assert step["logprob"] == pytest.approx(float(raw.log()[step["id"]]), abs=1e-4)
+        assert step["entropy"] == pytest.approx(float(-(raw * raw.log()).sum()), abs=1e-4)
+        assert len(step["top"]) == 10 and set(step["top"][0]) == {"id", "piece", "p_raw", "p"}
+        assert [one["id"] for one in step["top"]] == logits.topk(10).indices.tolist()
+        assert [one["p_raw"] for one in step["top"]] == pytest.approx(raw.topk(10).values.tolist(), abs=1e-4)
+        assert [one["p"] for one in step["top"]] == [1.0] + [0.0] * 9
+        assert 0 <= step["draw"] < 1 and step["ms"] > 0
+        expected.append(step["id"])
+    assert told["prompt"]["ids"] == ids and told["prompt"]["text"] == PROMPT
+    assert "".join(told["prompt"]["pieces"]) == PROMPT.replace(" ", "·")
+    assert told["text"] == open_model(tiny).tokenizer.decode(expected[len(ids) :]) and len(told["steps"]) == 6
+
+
+def test_json_has_every_field(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    told = run_json(capsys, "--model", tiny, "--prompt", PROMPT, "--steps", 3, "--dtype", "bfloat16", "--device", "cpu")
+    model = told["model"]
+    assert set(model) == {
+        "name", "family", "source", "n_layers", "n_heads", "n_kv_heads", "d_model", "d_head", "d_mlp", "d_vocab",
+        "n_ctx", "dtype", "device", "parameters",
+    }  # fmt: skip
+    assert (model["family"], model["dtype"], model["device"], model["n_kv_heads"]) == ("llama", "bfloat16", "cpu", 2)
+    assert set(told["steps"][0]) == {"id", "piece", "logprob", "entropy", "draw", "ms", "top"}
+    assert set(told["timing"]) == {"load_ms", "prefill_ms", "decode_ms_median"}
+    assert all(value > 0 for value in told["timing"].values())
+    assert set(told["memory"]) == {"weights", "kv_used", "kv_allocated", "activations", "peak_rss"}
+    length = len(told["prompt"]["ids"]) + 3
+    assert told["memory"]["kv_used"] == 2 * 2 * 2 * 8 * length * 2  # K and V, layers, KV heads, d_head, tokens, bytes
+    assert told["memory"]["weights"] == 2 * model["parameters"]
+
+
+def test_the_same_seed_gives_the_same_text_and_another_one_another(
+    capsys: pytest.CaptureFixture[str], tiny: Path
+) -> None:
+    options = ("--model", tiny, "--prompt", PROMPT, "--steps", 12, "--temperature", 1.5, "--top-k", 0, "--top-p", 1)
+    first, again, other = (run_json(capsys, *options, "--seed", seed) for seed in (5, 5, 2**64 - 1))
+    assert [step["id"] for step in first["steps"]] == [step["id"] for step in again["steps"]]
+    assert [step["draw"] for step in first["steps"]] == [step["draw"] for step in again["steps"]]
+    assert [step["id"] for step in first["steps"]] != [step["id"] for step in other["steps"]]
+    kept = run_json(capsys, *options, "--top-k", 3)["steps"][0]["top"]
+    assert sum(one["p"] for one in kept) == pytest.approx(1) and kept[3]["p"] == 0
+
+
+def test_no_steps_is_a_prefill(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    told = run_json(capsys, "--model", tiny, "--prompt", PROMPT, "--steps", 0)
+    assert told["steps"] == [] and told["text"] == "" and told["timing"]["decode_ms_median"] is None
+    code, out, err = call(capsys, "run", "--model", tiny, "--prompt", PROMPT, "--steps", 0)
+    assert code == 0 and out == "" and err.startswith("load ") and "decode" not in err
+
+
+def test_the_text_is_printed_and_the_times_beside_it(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    options = ("--model", tiny, "--prompt", PROMPT, "--steps", 4, "--temperature", 0)
+    code, out, err = call(capsys, "run", *options)
+    assert code == 0 and out == run_json(capsys, *options)["text"] + "\n"
+    assert err.count("\n") == 1 and "prefill" in err and "decode 4 tokens" in err
+
+
+def test_a_full_context_ends_the_run_and_says_so(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    told = run_json(capsys, "--model", tiny, "--prompt", "a" * 60, "--steps", 100, "--temperature", 0)
+    assert told["stop"] in {"context_full", "end_of_text"}
+    assert len(told["prompt"]["ids"]) + len(told["steps"]) <= told["model"]["n_ctx"] == 64
+
+
+@pytest.mark.parametrize("prompt", ["a\x00b", "\ud83d half", "\u202eabc", "👩‍👩‍👧‍👦", "a\nb\n"])
+def test_a_prompt_from_stdin_is_taken_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tiny: Path, prompt: str
+) -> None:
+    data = prompt.encode("utf-8", "surrogatepass")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    told = run_json(capsys, "--model", tiny, "--prompt", "-", "--steps", 1)
+    assert told["prompt"]["text"] == data.decode("utf-8", "surrogateescape")
+    assert len(told["prompt"]["ids"]) >= len(prompt)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give a command: run, models, engine"),
+        (["rum"], "invalid choice: 'rum'"),
+        (["run"], "--prompt"),
+        (["run", "--prompt", "a", "--fast"], "unrecognized arguments: --fast"),
+        (["run", "--prompt", "a", "--steps", "-1"], "argument --steps: '-1' is not a whole number 0 or more"),
+        (["run", "--prompt", "a", "--seed", "x"], "argument --seed: 'x' is not a whole number from 0"),
+        (["run", "--prompt", "a", "--seed", str(2**64)], "is not a whole number"),
+        (["run", "--prompt", "a", "--temperature", "hot"], "'hot' is not a number"),
+        (["run", "--prompt", "a", "--temperature", "-1"], "temperature is -1.0"),
+        (["run", "--prompt", "a", "--temperature", "nan"], "temperature is nan"),
+        (["run", "--prompt", "a", "--top-p", "2"], "top_p is 2.0"),
+        (["run", "--prompt", "a", "--top-k", "-3"], "--top-k"),
+        (["run", "--prompt", "a", "--dtype", "int4"], "invalid choice: 'int4'"),
+        (["run", "--prompt", "a", "--model", "/no/such/model"], "no such file"),
+        (["run", "--prompt", "a", "--model", "TINY", "--device", "abacus"], "device is 'abacus'"),
+        (["run", "--prompt", "", "--model", "TINY"], "The prompt is empty"),
+        (["run", "--prompt", "a" * 65, "--model", "TINY"], "this model takes 64"),
+        (["models"], "ACTION"),
+        (["models", "get", "gpt-9"], "There is no model in the catalogue called 'gpt-9'"),
+        (["models", "remove"], "NAME"),
+        (["engine", "--nice", "40"], "from 0 to 19"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tiny: Path, arguments: list[str], words: str
+) -> None:
+    code, out, err = call(capsys, *(str(tiny) if argument == "TINY" else argument for argument in arguments))
+    assert code == 2 and out == ""
+    assert err.startswith("error: ") and err.count("\n") == 1 and words in err and "Traceback" not in err
+
+
+def test_even_a_fault_of_ours_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tiny: Path
+) -> None:
+    monkeypatch.setattr("model.loading.open_model", lambda *_a, **_k: 1 // 0)
+    code, _, err = call(capsys, "run", "--model", tiny, "--prompt", "a")
+    assert code == 2 and "ZeroDivisionError" in err and err.count("\n") == 1
+    monkeypatch.setenv(program.TRACEBACK_VARIABLE, "1")
+    with pytest.raises(ZeroDivisionError):
+        call(capsys, "run", "--model", tiny, "--prompt", "a")
+
+
+def test_models_that_are_not_here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DECODERSCOPE_CACHE_DIR", str(tmp_path))
+    name = catalogue.DEFAULT.name
+    code, out, _ = call(capsys, "models", "list")
+    assert code == 0 and f"{name} (default)\tApache-2.0\tnot fetched (93 MB)" in out
+    for action in ("where", "remove"):
+        code, _, err = call(capsys, "models", action, "default")
+        assert code == 2 and "is not on this machine yet" in err
+    code, _, err = call(capsys, "run", "--prompt", "a")
+    assert code == 2 and "is not on this machine yet" in err
+
+
+def test_models_that_are_here(
+    capsys: pytest.CaptureFixture[str], default_model_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for action in (["get"], ["get", "default"], ["where"], ["where", catalogue.DEFAULT.hub_id]):
+        code, out, _ = call(capsys, "models", *action)
+        assert code == 0 and Path(out.strip()).samefile(default_model_path)
+    assert str(default_model_path) in call(capsys, "models", "list")[1]
+    monkeypatch.setenv("DECODERSCOPE_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / "models" / catalogue.DEFAULT.name
+    folder.mkdir(parents=True)
+    (folder / default_model_path.name).write_bytes(b"")
+    os.truncate(folder / default_model_path.name, default_model_path.stat().st_size)
+    assert catalogue.DEFAULT.wheel is not None
+    prepared = tmp_path / "prepared" / f"{catalogue.DEFAULT.wheel.member_sha256[:32]}-0"
+    prepared.mkdir(parents=True)
+    code, out, _ = call(capsys, "models", "remove", "default")
+    assert code == 0 and out.count("removed") == 2 and not folder.exists() and not prepared.exists()
+
+
+def test_help_and_version_come_before_anything_heavy() -> None:
+    code = (
+        "import sys\nfrom model.__main__ import main\n"
+        "try: main(sys.argv[1:])\nexcept SystemExit as end: assert end.code == 0\n"
+        "heavy = [m for m in ('torch', 'PySide6', 'transformers', 'numpy', 'tokenizers') if m in sys.modules]\n"
+        "print(heavy, file=sys.stderr)"
+    )
+    for arguments in (["--help"], ["--version"], ["run", "--help"], ["models", "list"]):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code, *arguments],
+            env=os.environ | ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr.strip() in {"[]", "['numpy']"} and done.stdout
+    assert "decoderscope" in done.stdout or "smollm2" in done.stdout
+
+
+@pytest.mark.parametrize("when", ["importing", "decoding"])
+def test_ctrl_c_ends_it_cleanly(default_model_path: Path, when: str) -> None:
+    arguments = ["run", "--model", str(default_model_path), "--prompt", "Once", "--steps", "8000", "--temperature", "1"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], env=os.environ | ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        first = process.stdout.read(1) if when == "decoding" else b""
+        if not first:
+            time.sleep(0.4)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and err == b""
+    assert bool(first) == (when == "decoding") and (first or not out)
+
+
+def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
+    arguments = ["run", "--model", str(tiny), "--prompt", "a", "--steps", "20", "--temperature", "0"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], env=os.environ | ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 141 and err == ""
+
+
+def test_the_example_on_the_default_model(capsys: pytest.CaptureFixture[str], default_model_path: Path) -> None:
+    assert default_model_path.exists()
+    prompt = "The animal didn't cross the street because it was too tired"
+    told = run_json(capsys, "--prompt", prompt, "--steps", 12, "--temperature", 0)
+    assert told["model"]["name"] == "SmolLM2-135M-Instruct" and told["model"]["parameters"] == 134_515_008
+    assert len(told["prompt"]["ids"]) == 12 and len(told["steps"]) == 12
+    assert told["text"].startswith(" to move.")  # as transformers decodes the same file
+    assert all(step["top"][0]["id"] == step["id"] and step["top"][0]["p"] == 1 for step in told["steps"])
+    assert all(math.isfinite(step["logprob"]) for step in told["steps"])
