@@ -19,7 +19,7 @@ def main() -> int:
     if first == "tour":
         from app.tour import main as tour  # noqa: PLC0415
 
-        return tour(arguments[1:])
+        return int(tour(arguments[1:]))
     from app.main import run  # noqa: PLC0415
 
     return run(arguments)

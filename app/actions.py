@@ -155,12 +155,12 @@ def model_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
     session = ctx.session
     return (
         Command(id="model.open", title="Open another model …", menu="Model", run=window.ask_open),
-        Command(id="model.default", title="Open the default model", menu="Model", run=session.open_default,
+        Command(id="model.default", title="Open the default model", menu="Model", run=session.desk.open_default,
                 enabled=lambda: session.hello is not None and not session.busy),
         Command(id="model.reload", title="Open it again", menu="Model", run=lambda: session.open_model(session.source),
                 enabled=lambda: session.model is not None and not session.busy),
         Command(id="model.check", title="Check the numbers", menu="Model", group=1,
-                run=lambda: session.ask_self_check(quick=False), enabled=lambda: session.run is not None),
+                run=lambda: session.facts.check(quick=False), enabled=lambda: session.run is not None),
     )  # fmt: skip
 
 

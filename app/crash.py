@@ -47,7 +47,7 @@ def install(notify: Notifier) -> None:
                 title=tr("Something in the window went wrong"),
                 message=tr(
                     "{error}. Nothing is lost; if it comes again, please report it with the details.",
-                    error=error or kind.__name__,
+                    error=str(error) or kind.__name__,
                 ),
                 details=details,
             )
@@ -105,4 +105,5 @@ def quit_on_signals(application: QApplication) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, note)
     application.setProperty("signal sockets", True)
-    notifier.destroyed.connect(lambda: (near.close(), far.close()))
+    notifier.destroyed.connect(near.close)
+    notifier.destroyed.connect(far.close)

@@ -153,10 +153,11 @@ class OpenDialog(QDialog):
         buttons = QHBoxLayout()
         buttons.addStretch(1)
         buttons.addWidget(self._button(tr("Cancel"), self.reject))
-        self.open = self._button(tr("Open"), self._open)
-        self.open.setProperty("primary", True)
-        self.open.setDefault(True)
-        buttons.addWidget(self.open)
+        self.go = self._button(tr("Open"), self._open)
+        self.go.setObjectName("open-model")
+        self.go.setProperty("primary", True)
+        self.go.setDefault(True)
+        buttons.addWidget(self.go)
         column.addLayout(buttons)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -187,7 +188,7 @@ class OpenDialog(QDialog):
     def _replan(self) -> None:
         self._plan = None
         source = self.source.text().strip()
-        self.open.setEnabled(bool(source))
+        self.go.setEnabled(bool(source))
         self.plan.setText(tr("Reading its headers …") if source else "")
         self._timer.start()
 

@@ -248,7 +248,7 @@ def place(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
     for dock in docks.values():
         dock.setFloating(False)
         by_area.setdefault(dock.panel.area, []).append(dock)
-    row = [by_area[name][0] for name in ("left", "centre", "right") if name in by_area]
+    row = [by_area[name][0] for name in ("left", "center", "right") if name in by_area]
     if row:
         window.addDockWidget(Area.TopDockWidgetArea, row[0])
     for before, dock in pairwise(row):
@@ -260,20 +260,19 @@ def place(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
         window.addDockWidget(Area.BottomDockWidgetArea, by_area["bottom"][0])
     for dock in docks.values():
         dock.show()
-    for name in ("left", "centre", "right", "bottom"):
-        first, *others = by_area.get(name, [None])
-        for dock in others:
-            if first is not None and dock is not None:
-                window.tabifyDockWidget(first, dock)
-        if first is not None and others:
-            first.raise_()
+    for name in ("left", "center", "right", "bottom"):
+        owners = by_area.get(name, [])
+        for dock in owners[1:]:
+            window.tabifyDockWidget(owners[0], dock)
+        if len(owners) > 1:
+            owners[0].raise_()
     share_space(window, by_area)
 
 
 def share_space(window: QMainWindow, by_area: Mapping[str, list[PanelDock]]) -> None:
     """Widths and heights of the sketch, scaled to the window."""
     width, height = window.width(), window.height()
-    columns = [(by_area[name][0], share) for name, share in (("left", 0.21), ("centre", 0.55), ("right", 0.24))
+    columns = [(by_area[name][0], share) for name, share in (("left", 0.21), ("center", 0.55), ("right", 0.24))
                if by_area.get(name)]  # fmt: skip
     if len(columns) > 1:
         window.resizeDocks([dock for dock, _ in columns], [round(width * share) for _, share in columns],

@@ -75,7 +75,7 @@ class KeyRouter(QObject):
             self._shortcuts.append(shortcut)
         else:
             table = self._letters if command.keys == "letter" else self._unclaimed
-            combination: QKeyCombination = sequence[0]
+            combination: QKeyCombination = sequence[0]  # type: ignore[index] # it is, at run time
             table[_code(combination.key(), combination.keyboardModifiers())] = command.id
 
 

@@ -48,8 +48,7 @@ class Application:
         engine = EngineClient(window, command=self.settings.values.engine_command or None)
         selection = Selection(window)
         session = Session(engine, selection, self.settings, self.notify, window)
-        session.first_source = self.source
-        session.start()
+        session.start(self.source)
         self.ctx = AppContext(
             engine=engine,
             session=session,

@@ -45,7 +45,7 @@ class EmptyState(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setFixedWidth(220)
         self.action = QPushButton()
-        self.action.clicked.connect(lambda: self._run() if self._run else None)
+        self.action.clicked.connect(self._act)
         column.addStretch(1)
         for widget in (self.picture, self.sentence, self.bar, self.action):
             column.addWidget(
@@ -53,6 +53,10 @@ class EmptyState(QWidget):
             )
         column.addStretch(1)
         self.show_text("", "")
+
+    def _act(self) -> None:
+        if self._run is not None:
+            self._run()
 
     def show_text(
         self,

@@ -107,7 +107,7 @@ class _Delegate(QStyledItemDelegate):
     ) -> None:
         keys = index.data(Qt.ItemDataRole.UserRole + 1)
         super().paint(painter, option, index)
-        rect: QRect = option.rect.adjusted(0, 0, -12, 0)  # type: ignore[attr-defined]
+        rect: QRect = option.rect.adjusted(0, 0, -12, 0)
         painter.save()
         painter.setFont(self._theme.font("hint"))
         painter.setPen(self._theme.palette.secondary)

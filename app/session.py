@@ -6,33 +6,28 @@ engine: after a crash `restart_engine` opens the same model and makes the same r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
 from app.i18n import tr
+from app.model_desk import EngineStatus, ModelDesk
 from app.notify import WayOut
 from app.prompt_state import EXAMPLE_PROMPT, PromptState
 from app.run_book import Kept, PathToken, RunBook
+from app.run_facts import PromptStats, RunFacts
 from app.sampler_state import SamplerState
+from app.under_way import Phase, UnderWay
 from model.protocol.engine_requests import (
-    CatalogueEntry,
-    GetMemory,
-    GetModel,
     HelloReply,
-    OpenModel,
-    SelfCheck,
     SelfCheckReply,
 )
 from model.protocol.run_requests import (
     Branch,
     DistributionReply,
-    GetPromptStats,
     Prefill,
     PrefillReply,
-    PromptStatsReply,
     Restore,
     Seek,
     Step,
@@ -43,7 +38,7 @@ from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, Sampler
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.engine import EngineClient, Pending
+    from app.engine import EngineClient
     from app.notify import Notifier
     from app.selection import Selection
     from app.settings import Settings
@@ -72,36 +67,6 @@ class Topic(StrEnum):
     SELF_CHECK = "SELF_CHECK"
 
 
-class EngineStatus(StrEnum):
-    """What the engine's process is doing, as a person would say it."""
-
-    OFF = "off"
-    STARTING = "starting"
-    READY = "ready"
-    LOST = "lost"
-    SILENT = "silent"
-
-
-class Phase(StrEnum):
-    """What the session is doing."""
-
-    IDLE = "idle"
-    OPENING = "opening"
-    PREFILL = "prefill"
-    DECODE = "decode"
-    READY = "ready"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PromptStats:
-    """What the model expected of the prompt. Arrays over its tokens: see GetPromptStats."""
-
-    reply: PromptStatsReply
-    logprob: Any
-    entropy: Any
-    rank: Any
-
-
 class Session(QObject):
     """State of the run and the ways to change it. `changed` carries a Topic."""
 
@@ -118,33 +83,68 @@ class Session(QObject):
     ) -> None:
         super().__init__(parent)
         self.engine, self.selection, self.settings, self.notify = engine, selection, settings, notify
-        self.engine_status = EngineStatus.OFF
-        self.engine_message = ""
-        self.phase = Phase.IDLE
-        self.hello: HelloReply | None = None
-        self.model: ModelInfo | None = None
-        self.source = ""
-        self.first_source = ""
         self.prefilled_text = ""
-        self.progress: Progress | None = None
-        self.progress_title = ""
+        self.under_way = UnderWay(self)
+        self.desk = ModelDesk(engine, settings, notify, self.under_way, self)
         self.prompt = PromptState(engine, self)
         self.sampling = SamplerState(engine, self)
+        self.facts = RunFacts(engine, self)
         self.book = RunBook()
-        self.prompt_stats: PromptStats | None = None
-        self.memory: MemoryInfo | None = None
-        self.self_check: SelfCheckReply | None = None
         self._steps_wanted = 0
-        self._pending: Pending | None = None
         self._lost: Kept | None = None
         self._redo: Callable[[], None] | None = None
         self._interrupted: Callable[[], None] | None = None
         self.prompt.changed.connect(lambda: self.changed.emit(Topic.PROMPT))
         self.sampling.settingsChanged.connect(lambda: self.changed.emit(Topic.SAMPLER))
         self.sampling.distributionChanged.connect(lambda: self.changed.emit(Topic.DISTRIBUTION))
-        engine.stateChanged.connect(self._on_engine_state)
+        self.facts.memoryChanged.connect(lambda: self.changed.emit(Topic.MEMORY))
+        self.facts.promptStatsChanged.connect(lambda: self.changed.emit(Topic.PROMPT_STATS))
+        self.facts.selfCheckChanged.connect(lambda: self.changed.emit(Topic.SELF_CHECK))
+        self.under_way.changed.connect(lambda: self.changed.emit(Topic.PROGRESS))
+        self.desk.statusChanged.connect(lambda: self.changed.emit(Topic.ENGINE))
+        self.desk.absent.connect(self.modelAbsent)
+        self.desk.lost.connect(self._on_lost)
+        self.desk.opened.connect(self._on_opened)
 
     # what is asked most
+
+    @property
+    def engine_status(self) -> EngineStatus:
+        return self.desk.status
+
+    @property
+    def engine_message(self) -> str:
+        """What the engine's client says about its state."""
+        return self.engine.message
+
+    @property
+    def hello(self) -> HelloReply | None:
+        """Who the engine is, once it has said so."""
+        return self.desk.hello
+
+    @property
+    def model(self) -> ModelInfo | None:
+        """The open model; kept while its engine is gone."""
+        return self.desk.model
+
+    @property
+    def source(self) -> str:
+        """What was opened: a path, a hub id, a catalogue name; empty for the default."""
+        return self.desk.source
+
+    @property
+    def phase(self) -> Phase:
+        return self.under_way.phase
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far what is under way is, where it says so."""
+        return self.under_way.progress
+
+    @property
+    def progress_title(self) -> str:
+        """What is under way, in words."""
+        return self.under_way.title
 
     @property
     def run(self) -> RunState | None:
@@ -205,9 +205,23 @@ class Session(QObject):
         return self.sampling.distribution
 
     @property
+    def memory(self) -> MemoryInfo | None:
+        return self.facts.memory
+
+    @property
+    def prompt_stats(self) -> PromptStats | None:
+        """What the model expected of the prompt, once it has been computed."""
+        return self.facts.prompt_stats
+
+    @property
+    def self_check(self) -> SelfCheckReply | None:
+        """The proof of the run's numbers, once it has been made."""
+        return self.facts.self_check
+
+    @property
     def busy(self) -> bool:
         """Whether a request that Stop would end is under way."""
-        return self._pending is not None
+        return self.under_way.busy
 
     @property
     def can_run(self) -> bool:
@@ -235,61 +249,20 @@ class Session(QObject):
         """The nodes that were left by going back, in order."""
         return self.book.nodes_ahead()
 
-    def children(self, node: int) -> tuple[Node, ...]:
+    def branches_after(self, node: int) -> tuple[Node, ...]:
         """The nodes made after `node`, oldest first."""
         return self.book.children(node)
 
     # engine and model
 
-    @property
-    def default_entry(self) -> CatalogueEntry | None:
-        """The catalogue's first model, which is the default."""
-        return self.hello.catalogue[0] if self.hello and self.hello.catalogue else None
-
-    def start(self) -> None:
-        """Starts the engine and opens the model used last, or the default."""
+    def start(self, source: str = "") -> None:
+        """Starts the engine and opens `source`, or the model used last, or the default."""
+        self.desk.first_source = source
         self.engine.start()
 
-    def open_model(self, source: str, *, device: str = "", dtype: str = "") -> None:
+    def open_model(self, source: str) -> None:
         """Opens a model; the one that is open stays until the new one is whole. "" is the default model."""
-        prefs = self.settings.values
-        message = OpenModel(
-            source=source,
-            device=device or prefs.device,
-            dtype=(dtype or prefs.dtype),  # type: ignore[arg-type] # checked by the engine
-            threads=prefs.threads,
-        )
-        self._set_phase(Phase.OPENING)
-        self._begin(
-            tr("Opening the model"),
-            self.engine.request(
-                message,
-                on_reply=lambda info, _arrays: self._on_model(info, source),
-                on_progress=self._on_progress,
-                on_error=lambda error: self._on_open_error(error, source),
-            ),
-        )
-
-    def get_model(self, name: str) -> None:
-        """Fetches a model of the catalogue, then opens it."""
-        self._set_phase(Phase.OPENING)
-        self._begin(
-            tr("Getting the model"),
-            self.engine.request(
-                GetModel(name=name),
-                on_reply=lambda entry, _arrays: self.open_model(entry.name),
-                on_progress=self._on_progress,
-                on_error=lambda error: self._on_open_error(error, name),
-            ),
-        )
-
-    def open_default(self) -> None:
-        """Opens the default model, fetching it first when it is not on this machine."""
-        default = self.default_entry
-        if default is not None and not default.path:
-            self.get_model(default.name)
-        else:
-            self.open_model("")
+        self.desk.open(source)
 
     def restart_engine(self) -> None:
         """Starts a new engine; model, prompt, tokens, nodes and settings come back."""
@@ -314,18 +287,14 @@ class Session(QObject):
         self._redo = lambda: self.prefill(truncate=truncate, then_steps=then_steps, greedy=greedy)
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
-            self._end()
+            self.under_way.end()
             self._lost = self._redo = None
             self.prefilled_text = message.text
             self._new_run(reply)
             if then_steps:
                 self._step(then_steps, settings)
 
-        self._set_phase(Phase.PREFILL)
-        self._begin(
-            tr("Prefilling"),
-            self.engine.request(message, on_reply=done, on_progress=self._on_progress, on_error=self._on_prefill_error),
-        )
+        self._ask_prefill(tr("Prefilling"), message, done)
 
     # run control
 
@@ -378,14 +347,12 @@ class Session(QObject):
     def branch(self, node: int, token_id: int) -> None:
         """Appends a token of the person's choice after `node`."""
         if self.run is not None and self.can_run and not self.busy:
-            self._set_phase(Phase.DECODE)
             self._ask_state(Branch(node=node, token_id=token_id, settings=self.sampler))
 
     def stop(self) -> None:
         """Asks what is under way to stop; says so at once."""
         self._steps_wanted = 0
-        if self._pending is not None:
-            self._pending.cancel()
+        if self.under_way.cancel():
             self.notify.say(tr("Stopping …"))
 
     # sampler
@@ -396,49 +363,21 @@ class Session(QObject):
 
     # answers
 
-    def _on_engine_state(self) -> None:
-        status = EngineStatus(str(self.engine.state))
-        previous, self.engine_status = self.engine_status, status
-        self.engine_message = self.engine.message
-        if status is EngineStatus.READY and previous is not EngineStatus.SILENT:
-            self.hello = self.engine.hello
-            self.open_model(self.source) if self.model else self._first_open()
-        elif previous in {EngineStatus.READY, EngineStatus.SILENT} and status is not EngineStatus.SILENT:
-            self._keep()
-        self.changed.emit(Topic.ENGINE)
-
-    def _first_open(self) -> None:
-        recent = self.settings.values.recent_models
-        source = self.first_source or (recent[0] if recent else "")
-        default = self.default_entry
-        if not source and default is not None and not default.path:
-            self.modelAbsent.emit("")
-        else:
-            self.open_model(source)
-
-    def _keep(self) -> None:
+    def _on_lost(self) -> None:
         """The engine is gone: what it held is remembered, what was under way is over."""
         self._lost = self.book.kept() or self._lost
         if self.phase is Phase.PREFILL:
             self._interrupted = self._redo
         self._steps_wanted = 0
         self.prompt.set_ready(False)
-        self._end()
+        self.under_way.end()
 
-    def _on_model(self, info: ModelInfo, source: str) -> None:
-        self._end()
+    def _on_opened(self, first: bool, same: bool) -> None:
         kept, redo = self._lost, self._interrupted
         self._interrupted = None
-        same = self.model is not None and self.source == source and self.model.d_vocab == info.d_vocab
-        first = self.model is None
-        self.model, self.source = info, source
-        self.settings.add_recent(source)
-        self.selection.set_model(info)
-        self.self_check = None
+        self.selection.set_model(self.model)
         self.changed.emit(Topic.MODEL)
         self.prompt.set_ready(True)
-        for warning in info.warnings:
-            self.notify.tell(warning)
         if kept and same and not redo:
             self._ask_restore(kept)
             return
@@ -458,27 +397,23 @@ class Session(QObject):
         message = Restore(ids=kept.ids, text=kept.text, nodes=kept.nodes, current=kept.current)
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
-            self._end()
+            self.under_way.end()
             self._lost = None
             self._new_run(reply)
             self.notify.say(tr("The run is back as it was."))
 
-        self._set_phase(Phase.PREFILL)
-        self._begin(
-            tr("Restoring the run"),
-            self.engine.request(message, on_reply=done, on_progress=self._on_progress, on_error=self._on_prefill_error),
-        )
+        self._ask_prefill(tr("Restoring the run"), message, done)
 
-    def _on_open_error(self, error: ErrorInfo, source: str) -> None:
-        self._end()
-        if self.model is None and error.code != "engine_lost":
-            self.modelAbsent.emit("" if error.code == "cancelled" else error.message)
-            return
-        again = WayOut(label=tr("Try again"), run=lambda: self.open_model(source))
-        self.notify.engine_error(tr("The model was not opened"), error, again)
+    def _ask_prefill(
+        self, title: str, message: Prefill | Restore, done: Callable[[PrefillReply, Arrays], None]
+    ) -> None:
+        pending = self.engine.request(
+            message, on_reply=done, on_progress=self.under_way.on_progress, on_error=self._on_prefill_error
+        )
+        self.under_way.begin(Phase.PREFILL, title, pending)
 
     def _on_prefill_error(self, error: ErrorInfo) -> None:
-        self._end()
+        self.under_way.end()
         if error.code in {"context_full", "prompt_too_long", "too_long"}:
             cut = WayOut(label=tr("Cut the prompt to the context"), run=lambda: self.prefill(truncate=True))
             self.notify.engine_error(tr("The prompt is too long"), error, cut)
@@ -489,7 +424,7 @@ class Session(QObject):
 
     def _clear_run(self) -> None:
         self.book.clear()
-        self.prompt_stats = None
+        self.facts.forget()
         self.sampling.clear()
         self.selection.set_length(0)
         self.changed.emit(Topic.RUN)
@@ -497,29 +432,26 @@ class Session(QObject):
     def _new_run(self, reply: PrefillReply) -> None:
         first = self.run is None
         self.book.begin(reply)
-        self.prompt_stats = None
         self._after_state()
         self.changed.emit(Topic.RUN)
         if first and self.prompt_text == EXAMPLE_PROMPT and self.length > max(EXAMPLE_CELL):
             self.selection.set_cell(*EXAMPLE_CELL)
-        self._ask_stats()
+        self.facts.new_run(reply.state.run_id)
 
     def _after_state(self) -> None:
         if self.run is None:
             return
-        self.memory = self.run.memory
+        self.facts.set_memory(self.run.memory)
         self.selection.set_length(self.run.length)
         self.changed.emit(Topic.NODE)
-        self.changed.emit(Topic.MEMORY)
         self.sampling.look_at(self.run.run_id, self.run.current)
 
     def _step(self, n: int, settings: SamplerSettings) -> None:
-        self._set_phase(Phase.DECODE)
         self._ask_state(Step(n=n, settings=settings))
 
     def _ask_state(self, message: Step | Seek | Branch) -> None:
         def done(state: RunState, _arrays: Arrays) -> None:
-            self._end()
+            self.under_way.end()
             self.book.take(state)
             self._after_state()
             self._say_stop(state)
@@ -527,10 +459,10 @@ class Session(QObject):
             if wanted and not state.stop:
                 self._step(wanted, self.sampler)
 
-        self._begin(
-            "",
-            self.engine.request(message, on_reply=done, on_part=self._on_step_part, on_error=self._on_step_error),
-        )
+        pending = self.engine.request(message, on_reply=done, on_part=self._on_step_part, on_error=self._on_step_error)
+        # Going back and forth runs no model: nothing to tell, and it ends before a person sees it.
+        title = "" if isinstance(message, Seek) else tr("Decoding")
+        self.under_way.begin(self.phase if isinstance(message, Seek) else Phase.DECODE, title, pending)
 
     def _on_step_part(self, part: StepPart, _arrays: Arrays) -> None:
         """A token has come while more are being decoded: it is shown at once."""
@@ -539,7 +471,7 @@ class Session(QObject):
 
     def _on_step_error(self, error: ErrorInfo) -> None:
         self._steps_wanted = 0
-        self._end()
+        self.under_way.end()
         self.notify.engine_error(tr("The step did not happen"), error)
 
     def _say_stop(self, state: RunState) -> None:
@@ -551,62 +483,3 @@ class Session(QObject):
         }.get(state.stop)
         if sentence:
             self.notify.say(sentence)
-
-    def _ask_stats(self) -> None:
-        run_id = self.run_id
-
-        def done(reply: PromptStatsReply, arrays: Arrays) -> None:
-            if self.run_id == run_id:
-                self.prompt_stats = PromptStats(
-                    reply=reply, logprob=arrays["logprob"], entropy=arrays["entropy"], rank=arrays["rank"]
-                )
-                self.changed.emit(Topic.PROMPT_STATS)
-
-        self.engine.request(
-            GetPromptStats(), on_reply=done, on_error=_quiet, slot="session.stats", priority="background"
-        )
-
-    def ask_self_check(self, *, quick: bool = True) -> None:
-        """Proves the numbers of the current run against the model's own."""
-
-        def done(reply: SelfCheckReply, _arrays: Arrays) -> None:
-            self.self_check = reply
-            self.changed.emit(Topic.SELF_CHECK)
-
-        self.engine.request(
-            SelfCheck(quick=quick), on_reply=done, on_error=_quiet, slot="session.check", priority="background"
-        )
-
-    def ask_memory(self) -> None:
-        """Measures memory now."""
-
-        def done(reply: MemoryInfo, _arrays: Arrays) -> None:
-            self.memory = reply
-            self.changed.emit(Topic.MEMORY)
-
-        self.engine.request(GetMemory(), on_reply=done, on_error=_quiet, slot="session.memory")
-
-    # what is under way
-
-    def _begin(self, title: str, pending: Pending) -> None:
-        self._pending, self.progress_title = pending, title
-        self.changed.emit(Topic.PROGRESS)
-
-    def _end(self) -> None:
-        self._pending, self.progress, self.progress_title = None, None, ""
-        self._set_phase(Phase.READY if self.model else Phase.IDLE)
-        self.changed.emit(Topic.PROGRESS)
-
-    def _on_progress(self, progress: Progress) -> None:
-        self.progress = progress
-        self.changed.emit(Topic.PROGRESS)
-
-    def _set_phase(self, phase: Phase) -> None:
-        if phase is not self.phase:
-            self.phase = phase
-            self.changed.emit(Topic.PROGRESS)
-
-
-def _quiet(error: ErrorInfo) -> None:
-    """A view that could not be served leaves what was drawn; the next change asks again."""
-    del error

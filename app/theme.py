@@ -112,8 +112,7 @@ class Theme(QObject):
         """Whether the dark palette is in force."""
         if self.choice != "system":
             return self.choice == "dark"
-        hints = QGuiApplication.styleHints()
-        return hints is None or hints.colorScheme() != Qt.ColorScheme.Light
+        return QGuiApplication.styleHints().colorScheme() != Qt.ColorScheme.Light
 
     def set_choice(self, choice: ThemeChoice) -> None:
         self.choice = choice

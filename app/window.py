@@ -249,7 +249,7 @@ class MainWindow(QMainWindow):
             action = menu.addAction(entry.title if entry.path else tr("Get {title}", title=entry.title))
             action.triggered.connect(
                 lambda _checked=False, entry=entry: (
-                    session.open_model(entry.name) if entry.path else session.get_model(entry.name)
+                    session.open_model(entry.name) if entry.path else session.desk.fetch(entry.name)
                 )
             )
         self._fill_recent(menu)
@@ -393,7 +393,7 @@ class MainWindow(QMainWindow):
         assert self.ctx is not None
         self._hide_absent()
         session = self.ctx.session
-        entry = session.default_entry
+        entry = session.desk.default_entry
         if entry:
             mb = f"{entry.download_bytes / 1e6:,.0f}"
             text = tr(
@@ -405,7 +405,7 @@ class MainWindow(QMainWindow):
             self.theme,
             why=why or tr("The default model is not on this machine yet."),
             default_text=text if not (entry and entry.path) else tr("{title} is on this machine.", title=entry.title),
-            get_default=session.open_default,
+            get_default=session.desk.open_default,
             open_file=self.ask_open,
             open_hub=self.ask_open,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.panels.attention import AttentionPanel
 from app.panels.base import Panel
 from app.panels.prompt import PromptPanel
 from app.panels.sampling import SamplingPanel
@@ -10,5 +11,6 @@ from app.panels.timeline import TimelinePanel
 PANELS: tuple[type[Panel], ...] = (
     PromptPanel,
     TimelinePanel,
+    AttentionPanel,
     SamplingPanel,
 )

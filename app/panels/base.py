@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FRAME_MS = 16
 Changes = frozenset[str]
 Need = Literal["", "model", "run"]
-OnReply = Callable[..., None]
+OnReply = Callable[..., object]
 
 
 class FrameClock(QObject):

@@ -34,7 +34,7 @@ def lay_out(nodes: Mapping[int, Node], n_prompt: int) -> tuple[Place, ...]:
     """A first child stays on its parent's lane, every other opens a new one; parents come before children."""
     lanes: dict[int, int] = {}
     used = 0
-    places = []
+    places: list[Place] = []
     for node in sorted(nodes.values(), key=lambda n: n.id):
         first = all(nodes[p.node].parent != node.parent for p in places)
         lane = lanes.get(node.parent, 0) if first else used + 1

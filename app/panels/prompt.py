@@ -84,8 +84,8 @@ class PromptEdit(QPlainTextEdit):
         last = self.document().characterCount() - 1
         cursor.setPosition(min(start, last))
         cursor.setPosition(min(end, last), QTextCursor.MoveMode.KeepAnchor)
-        selection.cursor = cursor  # type: ignore[attr-defined]
-        selection.format = background  # type: ignore[attr-defined]
+        selection.cursor = cursor
+        selection.format = background
         self.setExtraSelections([selection])
 
 
@@ -122,19 +122,22 @@ class PromptPanel(Panel):
         split.setHandleWidth(8)
         split.addWidget(self.edit)
         split.addWidget(self.strip)
-        split.setStretchFactor(0, 2)
+        split.setStretchFactor(0, 1)
         split.setStretchFactor(1, 3)
+        split.setSizes([theme.px(76), theme.px(150)])
         self.body.addWidget(split, 1)
         self.body.addWidget(self.expected)
+        self.count = QLabel()
+        self.count.setProperty("role", "hint")
+        self.count.setTextFormat(Qt.TextFormat.PlainText)
+        self.count.setWordWrap(True)
+        self.body.addWidget(self.count)
         self.body.addLayout(self._options())
 
     def _options(self) -> QHBoxLayout:
         session = self.ctx.session
         row = QHBoxLayout()
         row.setSpacing(10)
-        self.count = QLabel()
-        self.count.setProperty("role", "hint")
-        self.count.setTextFormat(Qt.TextFormat.PlainText)
         theme = self.ctx.theme
         self.special = CheckBox(theme, tr("Special"), tip=tr("Add the tokens the model expects around a text (BOS …)"))
         self.special.setChecked(session.prompt.add_special)
@@ -153,9 +156,9 @@ class PromptPanel(Panel):
             action = menu.addAction(tr(example["title"]))
             action.triggered.connect(lambda _checked=False, text=example["text"]: self._use(text))
         examples.setMenu(menu)
-        row.addWidget(self.count, 1)
         for box in (self.special, self.chat):
             row.addWidget(box)
+        row.addStretch(1)
         row.addWidget(examples)
         return row
 

@@ -22,6 +22,7 @@ from model.protocol.values import MAX_SEED, SamplerSettings
 
 if TYPE_CHECKING:
     from model.protocol.run_requests import DistributionReply, StageInfo
+    from model.protocol.values import Candidate
 
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
@@ -54,6 +55,7 @@ class SamplingPanel(Panel):
             row.valueChanged.connect(lambda value, name=name: self._set(name, value))
             self.rows[name] = row
             sliders.addWidget(row)
+        self._rows: tuple[Candidate, ...] = ()
         self.tiles = StageTiles(theme)
         self.search = QLineEdit()
         self.search.setPlaceholderText(tr("Find any token or id"))
@@ -66,7 +68,7 @@ class SamplingPanel(Panel):
         self.search.textChanged.connect(lambda _text: self._delay.start())
         self.table = CandidateTable(theme)
         self.table.doubleClicked.disconnect()  # one click branches; the second of two must not branch again
-        self.table.clicked.connect(lambda index: self._branch(self.table.model().candidate(index.row()).id))
+        self.table.clicked.connect(lambda index: self._branch_row(index.row()))
         self.table.candidateActivated.connect(self._branch)
         self.table.setToolTip(tr("Click a candidate to continue with it"))
         self.cdf = CdfPlot(theme)
@@ -100,6 +102,7 @@ class SamplingPanel(Panel):
         self.tiles.set_stages(tuple(stage_tile(stage) for stage in shown_stages(reply.stages, settings)))
         found = reply.found if self.search.text().strip() else ()
         rows = found or reply.candidates
+        self._rows = rows
         self.table.set_candidates(rows, reply.would_pick)
         self.search.setProperty("bad", bool(self.search.text().strip()) and not found)
         self.search.style().polish(self.search)
@@ -124,6 +127,11 @@ class SamplingPanel(Panel):
         except BadValueError as error:
             self.ctx.notify.say(str(error))
             self.rows[name].set_value(getattr(self.ctx.session.sampler, name))
+
+    def _branch_row(self, row: int) -> None:
+        rows = self._rows
+        if 0 <= row < len(rows):
+            self._branch(rows[row].id)
 
     def _branch(self, token_id: int) -> None:
         session = self.ctx.session
