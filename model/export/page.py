@@ -61,7 +61,7 @@ def frame(canvas: Canvas, title: str, about: Provenance) -> Rect:
 def bar_ticks(levels: Levels, spacing: float) -> list[float]:
     """Round values on a colour bar, high to low, at least `spacing` (a share of its length) apart."""
     if levels.scale == "linear" and not levels.signed:
-        candidates = _even(levels.low, levels.high, max(2, int(1 / spacing)))
+        candidates = even(levels.low, levels.high, max(2, int(1 / spacing)))
     else:
         top = np.log10(levels.high)
         decades = range(int(np.floor(top)), int(np.floor(top)) - 14, -1)
@@ -70,7 +70,7 @@ def bar_ticks(levels: Levels, spacing: float) -> list[float]:
             digits.sort(key=lambda pair: pair[0] != 1)  # whole decades first, what fits between them after
         candidates = [digit * 10.0**power for digit, power in digits]
         if levels.scale == "linear":
-            candidates = [value for value in _even(0.0, levels.high, max(1, int(0.5 / spacing))) if value > 0]
+            candidates = [value for value in even(0.0, levels.high, max(1, int(0.5 / spacing))) if value > 0]
         if levels.signed:
             candidates = [0.0, *candidates, *(-value for value in candidates)]
         elif levels.low <= 0:
@@ -86,7 +86,8 @@ def bar_ticks(levels: Levels, spacing: float) -> list[float]:
     return sorted(ticks, reverse=True)
 
 
-def _even(low: float, high: float, most: int) -> list[float]:
+def even(low: float, high: float, most: int) -> list[float]:
+    """About `most` round values, evenly apart, from `low` to `high`."""
     rough = (high - low) / most
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(float(factor * power) for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)

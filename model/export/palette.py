@@ -62,4 +62,6 @@ _TRANSPARENT = Palette(
     masked=(0x80, 0x88, 0x94, 0x26),
     ghost=_LIGHT.ghost,
 )
+ON_DARK, ON_LIGHT = "#ffffff", "#14161a"
+"""Text upon a data colour."""
 PALETTES: dict[FigureTheme, Palette] = {"light": _LIGHT, "dark": _DARK, "transparent": _TRANSPARENT}

@@ -1,0 +1,92 @@
+"""The logit lens as a figure: the likeliest token of every layer and position, coloured by its probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from model.colormaps import Levels, colormap_for, lut
+from model.errors import BadValueError
+from model.export.labels import elide, every
+from model.export.page import LABEL, TICK, Bar, Rect, frame
+from model.export.palette import ON_DARK, ON_LIGHT
+from model.export.provenance import Provenance
+from model.export.raster import Float32
+
+if TYPE_CHECKING:
+    from model.export.canvas import Canvas
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LensGrid:
+    """`p` float32 (L, T): the probability of the top token after each layer at each position; `pieces` the tokens,
+    [layer][position]. `inputs`: the piece at each position; `first` its index."""
+
+    p: Float32
+    pieces: tuple[tuple[str, ...], ...]
+    layers: tuple[int, ...]
+    inputs: tuple[str, ...]
+    about: Provenance
+    first: int = 0
+    title: str = "Logit lens · top token after each layer"
+
+    def __post_init__(self) -> None:
+        shape = (len(self.layers), len(self.inputs))
+        if self.p.shape != shape or [len(row) for row in self.pieces] != [shape[1]] * shape[0] or 0 in shape:
+            raise BadValueError("p", self.p.shape, f"{shape}, and a piece for each")
+
+
+def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
+    """Draws the whole figure, the last layer on top."""
+    unit, palette = canvas.unit, canvas.palette
+    area = frame(canvas, lens.title, lens.about)
+    colormap = colormap_for(canvas.spec.colormap, signed=False)
+    levels = Levels(low=0.0, high=1.0)
+    bar = Bar(levels=levels, colormap=colormap, what="probability", low=0.0, high=1.0, masked=False)
+    size = TICK * unit
+    left = canvas.measure("000", size)[0] + LABEL * unit * 1.8
+    count, layers = len(lens.inputs), len(lens.layers)
+    width = area.width - left - 14 * unit - bar.width(canvas, area.height)
+    columns = max(2, int(width / count / (size * 0.62)))
+    under = size * 2.2 + LABEL * unit * 1.4
+    rect = Rect(
+        x=canvas.snap(area.x + left), y=canvas.snap(area.y), width=max(width, 8.0), height=max(area.height - under, 8.0)
+    )
+    rows = lens.p[::-1]
+    canvas.pixels(rect.x, rect.y, rect.width, rect.height, levels.pixels(rows), colormap)
+    cell, tall = rect.width / count, rect.height / layers
+    text = min(size, tall * 0.62, cell / 4 / 0.62)
+    colours = lut(colormap)
+    if text >= 3.2 * unit:
+        for row in range(layers):
+            pieces, values = lens.pieces[layers - 1 - row], rows[row]
+            for col in range(count):
+                red, green, blue, _ = (int(value) for value in colours[levels.pixels(values[col : col + 1])[0]])
+                dark = 0.299 * red + 0.587 * green + 0.114 * blue < 140
+                canvas.text(
+                    rect.x + (col + 0.5) * cell,
+                    rect.y + (row + 0.5) * tall,
+                    elide(pieces[col], max(2, int(cell / (text * 0.62)))),
+                    text,
+                    colour=ON_DARK if dark else ON_LIGHT,
+                    align="center",
+                    anchor="center",
+                    mono=True,
+                )
+    for index in range(0, layers, every(layers, rect.height, size * 1.3)):
+        y = rect.bottom - (index + 0.5) * tall
+        canvas.text(rect.x - 4 * unit, y, str(lens.layers[index]), size, align="right", anchor="center")
+    step = every(count, rect.width, size * 0.62 * min(columns, 6) + 3 * unit)
+    for col in range(0, count, step):
+        word = elide(lens.inputs[col], max(2, int(cell * step / (size * 0.64))))
+        canvas.text(rect.x + (col + 0.5) * cell, rect.bottom + size * 1.3, word, size, align="center", mono=True)
+    title = LABEL * unit
+    canvas.text(
+        rect.x + rect.width / 2, rect.bottom + under - size * 0.2, "input token →", title, colour=palette.secondary,
+        align="center",
+    )  # fmt: skip
+    canvas.text(
+        rect.x - canvas.measure("000", size)[0] - title * 0.9, rect.y + rect.height / 2, "layer →", title,
+        colour=palette.secondary, align="center", turn=90,
+    )  # fmt: skip
+    bar.draw(canvas, rect.right + 14 * unit, rect.y, rect.height)

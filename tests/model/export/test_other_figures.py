@@ -1,0 +1,176 @@
+"""Contact sheet, sampler waterfall, KV growth and logit lens, reopened as pixels and as text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.image import BboxImage
+from matplotlib.text import Text
+from PIL import Image
+
+from model.colormaps import Levels, lut
+from model.errors import BadValueError
+from model.export.canvas import DRAWING_SETTINGS, Canvas
+from model.export.chart import bytes_words
+from model.export.contact_sheet import ContactSheet, draw_contact_sheet
+from model.export.kv_growth import KVGrowth, draw_kv_growth
+from model.export.lens_figure import LensGrid, draw_lens
+from model.export.palette import PALETTES
+from model.export.render import render
+from model.export.spec import FigureSpec
+from model.export.waterfall import Waterfall, draw_waterfall
+from model.protocol.run_requests import StageInfo
+from model.protocol.values import Candidate
+from tests.model.export.examples import ODD_PIECES, attention, pieces, provenance
+
+SPEC = FigureSpec(width=6, height=5, dpi=100)
+ABOUT = provenance(12)
+
+
+def sheet(layers: int, heads: int, kv_heads: int, n: int, *, own: bool = False) -> ContactSheet:
+    tiles = np.stack([[attention(n, seed=layer * heads + head) for head in range(heads)] for layer in range(layers)])
+    return ContactSheet(
+        tiles=tiles,
+        layers=tuple(range(layers)),
+        heads=tuple(range(heads)),
+        groups=tuple(head * kv_heads // heads for head in range(heads)),
+        levels=None if own else Levels(low=0, high=1, scale="sqrt"),
+        about=ABOUT,
+        title="Attention weights · all heads",
+        what="attention weight",
+    )
+
+
+def waterfall() -> Waterfall:
+    kept = (("vocabulary", 49_152, 1.0), ("top_k", 40, 0.971), ("top_p", 5, 0.889))
+    return Waterfall(
+        stages=tuple(StageInfo(name=name, kept=count, mass=mass) for name, count, mass in kept),
+        candidates=tuple(
+            Candidate(rank=rank, id=rank, piece=piece, logit=1.0, p_raw=0.3 * 0.7**rank, p=0.5 * 0.5**rank)
+            for rank, piece in enumerate(ODD_PIECES)
+        ),
+        about=ABOUT,
+        draw=0.4172,
+        picked="·$x^2$",
+    )
+
+
+def growth() -> KVGrowth:
+    positions = tuple(range(12, 40))
+    return KVGrowth(
+        positions=positions,
+        used=tuple(46_080 * n for n in positions),
+        allocated=tuple(46_080 * (32 if n <= 32 else 64) for n in positions),
+        per_token=46_080,
+        layouts=(("as MHA", 138_240), ("as MQA", 15_360)),
+        boundary=12,
+        about=ABOUT,
+    )
+
+
+def lens() -> LensGrid:
+    words = pieces(12)
+    return LensGrid(
+        p=np.linspace(0, 1, 60, dtype=np.float32).reshape(5, 12),
+        pieces=tuple(words[row:] + words[:row] for row in range(5)),
+        layers=tuple(range(5)),
+        inputs=words,
+        about=ABOUT,
+    )
+
+
+FIGURES: dict[str, Callable[[Canvas], None]] = {
+    "sheet": lambda canvas: draw_contact_sheet(canvas, sheet(3, 4, 2, 9)),
+    "sheet of its own": lambda canvas: draw_contact_sheet(canvas, sheet(30, 9, 3, 9, own=True)),
+    "waterfall": lambda canvas: draw_waterfall(canvas, waterfall()),
+    "growth": lambda canvas: draw_kv_growth(canvas, growth()),
+    "lens": lambda canvas: draw_lens(canvas, lens()),
+}
+
+
+def words_of(draw: Callable[[Canvas], None]) -> set[str]:
+    root = ET.fromstring(render(draw, SPEC, "svg", about=ABOUT, title="t"))
+    return {element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("size", [(6.0, 5.0), (3.3, 3.0), (10.0, 8.0)])
+def test_words_stay_on_the_page(name: str, size: tuple[float, float]) -> None:
+    spec = FigureSpec(width=size[0], height=size[1], dpi=100, theme="dark")
+    with mpl.rc_context(DRAWING_SETTINGS):
+        canvas = Canvas(spec, vector=False)
+        FIGURES[name](canvas)
+        for child in canvas.figure.get_children():
+            if isinstance(child, Text):
+                box = child.get_window_extent()
+                assert box.x0 >= -1 and box.x1 <= spec.pixels[0] + 1, child.get_text()
+                assert box.y0 >= -1 and box.y1 <= spec.pixels[1] + 1, child.get_text()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("theme", ["light", "transparent"])
+def test_every_format_is_made(name: str, theme: str) -> None:
+    spec = FigureSpec(width=4, height=4, dpi=60, theme=theme)  # type: ignore[arg-type]
+    with Image.open(io.BytesIO(render(FIGURES[name], spec, "png", about=ABOUT, title="t"))) as image:
+        assert image.size == (240, 240)
+        corner = np.asarray(image.convert("RGBA"))[0, 0]
+    assert corner.tolist() == ([255, 255, 255, 255] if theme == "light" else [255, 255, 255, 0])
+    assert render(FIGURES[name], spec, "pdf", about=ABOUT, title="t").startswith(b"%PDF")
+
+
+def test_every_tile_of_a_sheet_has_the_colours_of_its_values() -> None:
+    made = sheet(3, 4, 2, 6)
+    with mpl.rc_context(DRAWING_SETTINGS):
+        canvas = Canvas(SPEC, vector=False)
+        draw_contact_sheet(canvas, made)
+        image = next(child for child in canvas.figure.get_children() if isinstance(child, BboxImage))
+        box = image.get_window_extent()
+    png = render(lambda page: draw_contact_sheet(page, made), SPEC, "png", about=ABOUT, title="t")
+    with Image.open(io.BytesIO(png)) as picture:
+        page = np.asarray(picture.convert("RGBA"))
+    left, top = round(box.x0), SPEC.pixels[1] - round(box.y1)
+    atlas = page[top : top + round(box.height), left : left + round(box.width)]
+    span = 4 + 0.07 * 2 + 0.3  # four heads in two groups, in sides
+    side = atlas.shape[1] / span
+    edges = [0, 1.07, 2.37, 3.44]
+    assert made.levels is not None
+    for layer in range(3):
+        for head in range(4):
+            expected = lut("viridis", PALETTES["light"].masked)[made.levels.pixels(made.tiles[layer, head])]
+            rows = ((layer * 1.07 + (np.arange(6) + 0.5) / 6) * side).astype(int)
+            cols = ((edges[head] + (np.arange(6) + 0.5) / 6) * side).astype(int)
+            assert np.array_equal(atlas[rows[:, None], cols[None, :]], expected)
+
+
+def test_what_the_figures_say() -> None:
+    assert {"KV 0", "KV 1", "heads →", "← layers", "masked"} <= words_of(FIGURES["sheet"])
+    said = words_of(FIGURES["waterfall"])
+    assert {"vocabulary", "top-k", "top-p", "49,152", "97.10 %", "88.90 %", "·$x^2$", "0.3000", "0.5000"} <= said
+    assert "draw u = 0.417200 → would pick ·$x^2$" in said
+    assert {"prefill", "decode", "used, measured", "allocated, measured", "as MHA", "0 B"} <= words_of(
+        FIGURES["growth"]
+    )
+    assert {"·too", "layer →", "input token →"} <= words_of(FIGURES["lens"])
+
+
+def test_a_head_group_is_bracketed_only_where_heads_share() -> None:
+    words = words_of(lambda canvas: draw_contact_sheet(canvas, sheet(2, 4, 4, 6)))
+    assert not any(word.startswith("KV") for word in words)
+
+
+def test_bytes_have_units() -> None:
+    assert [bytes_words(value) for value in (0, 999, 46_080, 2.5e6, 3e9, 4e12)] == [
+        *("0 B", "999 B", "46.08 kB", "2.5 MB", "3 GB", "4 TB"),
+    ]
+
+
+def test_data_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(BadValueError, match="tiles"):
+        sheet(1, 2, 1, 4).__class__(**{**vars(sheet(1, 2, 1, 4)), "layers": (0, 1)})
+    with pytest.raises(BadValueError, match="stages"):
+        Waterfall(stages=(), candidates=(), about=ABOUT)
