@@ -123,6 +123,10 @@ class CandidateTable(QTableView):
         self._model.set_candidates(rows, would_pick.id if would_pick else None)
         self._fit_columns()
 
+    def candidate(self, row: int) -> Candidate:
+        """The candidate shown in a row."""
+        return self._model.candidate(row)
+
     def select_id(self, token_id: int) -> None:
         """Makes a token's row the current one and shows it; emits nothing."""
         row = self._model.row_of(token_id)

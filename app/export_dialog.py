@@ -1,0 +1,473 @@
+"""Exporting the attention matrix: which files, how they look, where they go, with a preview drawn by the engine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PySide6.QtCore import QObject, QSize, QStandardPaths, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QPixmap
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDoubleSpinBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.files import FileExport
+from app.i18n import tr
+from app.notify import QUIET_CODES
+from app.widgets.toast import Toast
+from model.colormaps import ONE_SIGNED
+from model.protocol.export_requests import ExportAttention, FigureFormat, FigureTheme, FilePart
+
+if TYPE_CHECKING:
+    from app.context import AppContext
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo, Progress
+
+Span = tuple[int, int]
+FORMATS: tuple[FigureFormat, ...] = ("png", "svg", "pdf", "csv", "npz")
+FIGURES = frozenset({"png", "svg", "pdf"})
+PREVIEW = QSize(360, 320)
+PREVIEW_DPI = 72
+PREVIEW_DELAY_MS = 250
+"""After the last change of an option, before the engine draws again."""
+STEM = "attention"
+"""The settings' name of what is remembered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What was chosen last, as it is remembered."""
+
+    formats: tuple[FigureFormat, ...] = ("png", "csv")
+    theme: FigureTheme = "light"
+    colormap: str = "viridis"
+    width: float = 7.0
+    height: float = 6.0
+    dpi: int = 200
+    whole: bool = True
+    folder: str = ""
+
+    @classmethod
+    def remembered(cls, values: dict[str, Any]) -> ExportOptions:
+        """Options from the preferences; what does not fit is left at its default."""
+        default = cls()
+        formats = tuple(f for f in FORMATS if f in values.get("formats", default.formats)) or default.formats
+        theme = values.get("theme") if values.get("theme") in {"light", "dark", "transparent"} else default.theme
+        colormap = values.get("colormap") if values.get("colormap") in ONE_SIGNED else default.colormap
+        return cls(
+            formats=formats, theme=theme or default.theme, colormap=colormap or default.colormap,
+            width=_number(values.get("width"), default.width, 1, 60),
+            height=_number(values.get("height"), default.height, 1, 60),
+            dpi=int(_number(values.get("dpi"), default.dpi, 36, 1200)),
+            whole=bool(values.get("whole", default.whole)), folder=str(values.get("folder", "")),
+        )  # fmt: skip
+
+    def as_values(self) -> dict[str, Any]:
+        """For the preferences."""
+        return {
+            "formats": list(self.formats), "theme": self.theme, "colormap": self.colormap, "width": self.width,
+            "height": self.height, "dpi": self.dpi, "whole": self.whole, "folder": self.folder,
+        }  # fmt: skip
+
+
+def _number(value: object, default: float, low: float, high: float) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+    return float(value) if good else default  # type: ignore[arg-type] # checked above
+
+
+def default_folder() -> Path:
+    """Where exports go until another folder is chosen: the user's documents."""
+    place = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+    return Path(place) / "Decoderscope" if place else Path.home()
+
+
+def safe_stem(text: str) -> str:
+    """A file name without an extension that every file system takes."""
+    stem = re.sub(r"[^\w.\-]+", "-", text, flags=re.UNICODE).strip("-. ")
+    return stem[:120] or STEM
+
+
+class Exporter(QObject):
+    """One export at a time, with or without the dialog; says how it ended."""
+
+    ended = Signal(object)  # list[Path], empty when it failed or was cancelled
+
+    def __init__(self, ctx: AppContext, window: QWidget) -> None:
+        super().__init__(window)
+        self.ctx, self.window = ctx, window
+        self.options = ExportOptions.remembered(ctx.settings.panel("export"))
+        self.running: FileExport | None = None
+        self.toast: Toast | None = None
+        self._files: list[Path] = []
+
+    def open(self, view: tuple[Span, Span]) -> ExportDialog:
+        """The dialog for the matrix whose rows and columns `view` are in sight."""
+        dialog = ExportDialog(self, view)
+        dialog.open()
+        return dialog
+
+    def again(self, view: tuple[Span, Span]) -> None:
+        """Exports as last time, beside what is there already, without asking."""
+        folder = Path(self.options.folder or default_folder())
+        stem = free_stem(folder, self.stem(), self.options.formats)
+        self.start(self.message(self.options, view, stem), folder, overwrite=False)
+
+    def stem(self) -> str:
+        """A name that says what the picture is of."""
+        view, model = self.ctx.selection.view, self.ctx.session.model
+        layer = "all" if view.layer == "all" else f"L{view.layer}"
+        head = view.head if isinstance(view.head, str) else f"H{view.head}"
+        return safe_stem(f"{model.name if model else ''}-{layer}-{head}-{view.stage}")
+
+    def message(self, options: ExportOptions, view: tuple[Span, Span], stem: str) -> ExportAttention:
+        """The request for the engine."""
+        selection = self.ctx.selection
+        rows, cols = ((0, 0), (0, 0)) if options.whole else view
+        return ExportAttention(
+            view=selection.view, rows=rows, cols=cols, scale=selection.scale,
+            fixed=selection.fixed and selection.stage == "weights", ignore_first=selection.ignore_first,
+            formats=options.formats, theme=options.theme, colormap=options.colormap, width=options.width,
+            height=options.height, dpi=options.dpi, stem=stem,
+        )  # fmt: skip
+
+    def start(self, message: ExportAttention, folder: Path, *, overwrite: bool) -> None:
+        """Writes the files; one export at a time."""
+        if self.running is not None:
+            self.ctx.notify.say(tr("An export is under way."))
+            return
+        self._files = []
+        self.running = FileExport(self.ctx.engine, folder, overwrite=overwrite, parent=self)
+        self.running.finished.connect(self._on_finished)
+        self.running.failed.connect(self._on_failed)
+        self.ctx.notify.say(tr("Exporting …"))
+        self.running.start(message)
+
+    def cancel(self) -> None:
+        """Stops the export under way; no half of a file is left."""
+        if self.running is not None:
+            self.running.cancel()
+
+    def remember(self, options: ExportOptions) -> None:
+        """Keeps the options for the next time and the next start."""
+        self.options = options
+        self.ctx.settings.update_panel("export", **options.as_values())
+
+    def _on_finished(self, files: list[Path]) -> None:
+        self._end()
+        names = ", ".join(path.name for path in files)
+        self.ctx.notify.say(tr("Exported {names}", names=names))
+        folder = files[0].parent if files else default_folder()
+        if self.toast is not None:
+            self.toast.close()
+        self.toast = Toast(self.ctx.theme, self.window)
+        self.toast.say(
+            tr("Exported {n} files to {folder}", n=len(files), folder=str(folder)),
+            tr("Open folder"),
+            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))),
+        )
+        self.ended.emit(files)
+
+    def _on_failed(self, error: ErrorInfo) -> None:
+        self._end()
+        if error.code in QUIET_CODES:
+            self.ctx.notify.say(tr("The export was stopped; no file was left half-written."))
+        else:
+            self.ctx.notify.engine_error(tr("The export did not work"), error)
+        self.ended.emit([])
+
+    def _end(self) -> None:
+        if self.running is not None:
+            self.running.deleteLater()
+            self.running = None
+
+
+def free_stem(folder: Path, stem: str, formats: tuple[FigureFormat, ...]) -> str:
+    """`stem`, or `stem`-2, -3 …: the first under which none of the files exists."""
+    number, candidate = 1, stem
+    while any((folder / f"{candidate}.{f}").exists() for f in formats):
+        number += 1
+        candidate = f"{stem}-{number}"
+    return candidate
+
+
+class ExportDialog(QDialog):
+    """Options at the left, the figure as the engine draws it at the right."""
+
+    def __init__(self, exporter: Exporter, view: tuple[Span, Span]) -> None:
+        super().__init__(exporter.window)
+        self._exporter, self._view = exporter, view
+        self._ctx = exporter.ctx
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Export the attention"))
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(PREVIEW_DELAY_MS)
+        self._timer.timeout.connect(self._ask_preview)
+        self._bytes: list[bytes] = []
+        self._build(exporter.options)
+        exporter.ended.connect(self._on_ended)
+        self._timer.start(0)
+
+    # what is chosen
+
+    def options(self) -> ExportOptions:
+        """The options as they stand."""
+        return ExportOptions(
+            formats=tuple(f for f in FORMATS if self.boxes[f].isChecked()), theme=self.theme_box.currentData(),
+            colormap=self.colormap_box.currentData(), width=self.width_box.value(), height=self.height_box.value(),
+            dpi=self.dpi_box.value(), whole=self.whole_box.currentData(), folder=self.folder_edit.text().strip(),
+        )  # fmt: skip
+
+    def export(self) -> None:
+        """Writes the files, after asking about those that exist."""
+        options, stem = self.options(), safe_stem(self.name_edit.text())
+        folder = Path(options.folder).expanduser()
+        existing = [f"{stem}.{f}" for f in options.formats if (folder / f"{stem}.{f}").exists()]
+        if existing and not self._may_replace(existing):
+            return
+        self._exporter.remember(options)
+        self._set_running(running=True)
+        self._exporter.start(self._exporter.message(options, self._view, stem), folder, overwrite=bool(existing))
+        if self._exporter.running is not None:
+            self._exporter.running.progressed.connect(self._on_progress)
+
+    def reject(self) -> None:
+        if self._exporter.running is not None:
+            self._exporter.cancel()
+        else:
+            super().reject()
+
+    # building
+
+    def _build(self, options: ExportOptions) -> None:
+        form = QGridLayout()
+        form.setVerticalSpacing(8)
+        form.setHorizontalSpacing(10)
+        form.setColumnStretch(1, 1)
+        self.name_edit = QLineEdit(self._exporter.stem())
+        self.folder_edit = QLineEdit(options.folder or str(default_folder()))
+        self.folder_edit.setMinimumWidth(220)
+        browse = QPushButton(tr("Choose…"))
+        browse.clicked.connect(self._choose_folder)
+        _add_row(form, tr("Name"), self.name_edit)
+        _add_row(form, tr("Folder"), self.folder_edit, browse)
+        _add_row(form, tr("Files"), self._format_boxes(options))
+        self.whole_box = _choices([(True, tr("the whole matrix")), (False, tr("what is in sight"))], options.whole)
+        _add_row(form, tr("Cells"), self.whole_box)
+        themes = [("light", tr("light")), ("dark", tr("dark")), ("transparent", tr("no background"))]
+        self.theme_box = _choices(themes, options.theme)
+        _add_row(form, tr("Theme"), self.theme_box)
+        self.colormap_box = _choices([(name, name) for name in ONE_SIGNED], options.colormap)
+        _add_row(form, tr("Colour map"), self.colormap_box)
+        self.width_box, self.height_box = _inches(options.width), _inches(options.height)
+        _add_row(form, tr("Width"), self.width_box)
+        _add_row(form, tr("Height"), self.height_box)
+        self.dpi_box = QSpinBox()
+        self.dpi_box.setRange(36, 1200)
+        self.dpi_box.setValue(options.dpi)
+        self.dpi_box.setSuffix(tr(" dpi"))
+        _add_row(form, tr("Resolution"), self.dpi_box)
+        self.size_note = QLabel()
+        self.size_note.setFont(self._ctx.theme.font("hint"))
+        form.addWidget(self.size_note, form.rowCount(), 1, 1, 2)
+        form.setRowStretch(form.rowCount(), 1)
+        self.preview = QLabel(tr("Drawing …"))
+        self.preview.setAccessibleName(tr("Preview"))
+        self.preview.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.preview.setMinimumSize(PREVIEW)
+        self.preview.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        top = QHBoxLayout()
+        top.setSpacing(20)
+        top.addLayout(form)
+        top.addWidget(self.preview, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 14)
+        column.setSpacing(12)
+        column.addLayout(top, 1)
+        column.addLayout(self._buttons())
+        self._watch()
+        self._on_changed()
+
+    def _format_boxes(self, options: ExportOptions) -> QWidget:
+        tips = {
+            "png": tr("A picture"), "svg": tr("A drawing that scales, text as text"), "pdf": tr("For print"),
+            "csv": tr("Exact values and tokens, for a spreadsheet"),
+            "npz": tr("Exact float32 values, token ids and metadata, for numpy"),
+        }  # fmt: skip
+        widget = QWidget()
+        row = QHBoxLayout(widget)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(12)
+        self.boxes: dict[str, QCheckBox] = {}
+        for name in FORMATS:
+            box = QCheckBox(name.upper())
+            box.setToolTip(tips[name])
+            box.setChecked(name in options.formats)
+            self.boxes[name] = box
+            row.addWidget(box)
+        row.addStretch(1)
+        return widget
+
+    def _buttons(self) -> QHBoxLayout:
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.hide()
+        self.progress_note = QLabel()
+        self.export_button = QPushButton(tr("Export"))
+        self.export_button.setDefault(True)
+        self.export_button.setProperty("primary", True)
+        self.export_button.clicked.connect(self.export)
+        self.cancel_button = QPushButton(tr("Cancel"))
+        self.cancel_button.clicked.connect(self.reject)
+        row = QHBoxLayout()
+        row.addWidget(self.progress_note)
+        row.addWidget(self.bar, 1)
+        row.addStretch(0)
+        row.addWidget(self.cancel_button)
+        row.addWidget(self.export_button)
+        return row
+
+    def _watch(self) -> None:
+        for box in (*self.boxes.values(),):
+            box.toggled.connect(self._on_changed)
+        for combo in (self.theme_box, self.colormap_box, self.whole_box):
+            combo.currentIndexChanged.connect(self._on_changed)
+        for spin in (self.width_box, self.height_box):
+            spin.valueChanged.connect(self._on_changed)
+        self.dpi_box.valueChanged.connect(self._on_changed)
+        self.name_edit.textChanged.connect(self._on_changed)
+        self.folder_edit.textChanged.connect(self._on_changed)
+
+    # acting
+
+    def _on_changed(self, *_: object) -> None:
+        options = self.options()
+        figures = bool(FIGURES & set(options.formats))
+        for widget in (self.theme_box, self.colormap_box, self.width_box, self.height_box):
+            widget.setEnabled(figures)
+        self.dpi_box.setEnabled("png" in options.formats)
+        width, height = round(options.width * options.dpi), round(options.height * options.dpi)
+        self.size_note.setText(
+            tr("{w} × {h} pixels", w=f"{width:,}", h=f"{height:,}") if self.dpi_box.isEnabled() else ""
+        )
+        good = bool(options.formats) and bool(options.folder) and bool(self.name_edit.text().strip())
+        self.export_button.setEnabled(good and self._exporter.running is None)
+        self._timer.start()
+
+    def _ask_preview(self) -> None:
+        options = self.options()
+        if not FIGURES & set(options.formats):
+            self.preview.setText(tr("Numbers only: no figure to preview."))
+            return
+        # The preview is the file's own layout, drawn with as many dots as the screen shows.
+        shown = replace(options, formats=("png",), dpi=self._preview_dpi(options))
+        self._bytes = []
+        self._ctx.engine.request(
+            self._exporter.message(shown, self._view, "preview"),
+            on_part=self._on_preview_part, on_reply=self._on_preview, on_error=self._on_preview_error,
+            slot="export.preview", owner=self,
+        )  # fmt: skip
+
+    def _preview_dpi(self, options: ExportOptions) -> int:
+        room, ratio = self.preview.size(), self.devicePixelRatioF()
+        fitting = min(room.width() / options.width, room.height() / options.height) * ratio
+        return int(min(max(fitting, 36), 1200))
+
+    def _on_preview_part(self, part: FilePart, arrays: Arrays) -> None:
+        if part.offset == 0:
+            self._bytes = []
+        self._bytes.append(np.asarray(arrays["data"], dtype=np.uint8).tobytes())
+
+    def _on_preview(self, *_: object) -> None:
+        pixmap = QPixmap()
+        if pixmap.loadFromData(b"".join(self._bytes), "PNG"):
+            ratio = self.devicePixelRatioF()
+            room = self.preview.size() * ratio
+            if pixmap.width() > room.width() or pixmap.height() > room.height():
+                pixmap = pixmap.scaled(
+                    room, Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
+                )
+            pixmap.setDevicePixelRatio(ratio)
+            self.preview.setPixmap(pixmap)
+
+    def _on_preview_error(self, error: ErrorInfo) -> None:
+        if error.code not in QUIET_CODES:
+            self.preview.setText(error.message)
+
+    def _choose_folder(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder for the files"), self.folder_edit.text())
+        if folder:
+            self.folder_edit.setText(folder)
+
+    def _may_replace(self, names: list[str]) -> bool:
+        box = QMessageBox(self)
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(tr("{names} exist in this folder.", names=", ".join(names)))
+        replace_button = box.addButton(tr("Replace"), QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(tr("Keep"), QMessageBox.ButtonRole.RejectRole)
+        box.exec()
+        return box.clickedButton() is replace_button
+
+    def _set_running(self, *, running: bool) -> None:
+        self.bar.setVisible(running)
+        self.bar.setRange(0, 0)
+        self.progress_note.setText(tr("Exporting …") if running else "")
+        self.export_button.setEnabled(not running)
+
+    def _on_progress(self, progress: Progress) -> None:
+        self.bar.setRange(0, progress.total)
+        self.bar.setValue(progress.done)
+        self.progress_note.setText(progress.what)
+
+    def _on_ended(self, files: list[Path]) -> None:
+        self._set_running(running=False)
+        if files:
+            self.accept()
+
+
+def _add_row(form: QGridLayout, text: str, widget: QWidget, extra: QWidget | None = None) -> None:
+    row = form.rowCount()
+    label = QLabel(text)
+    label.setBuddy(widget)
+    widget.setAccessibleName(text)
+    form.addWidget(label, row, 0)
+    form.addWidget(widget, row, 1, 1, 1 if extra is not None else 2)
+    if extra is not None:
+        form.addWidget(extra, row, 2)
+
+
+def _choices(items: list[tuple[Any, str]], current: object) -> QComboBox:
+    box = QComboBox()
+    for key, text in items:
+        box.addItem(text, key)
+    box.setCurrentIndex(next((i for i, (key, _) in enumerate(items) if key == current), 0))
+    return box
+
+
+def _inches(value: float) -> QDoubleSpinBox:
+    box = QDoubleSpinBox()
+    box.setRange(1.0, 60.0)
+    box.setDecimals(1)
+    box.setSingleStep(0.5)
+    box.setSuffix(tr(" in"))
+    box.setValue(value)
+    return box

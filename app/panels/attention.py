@@ -1,0 +1,215 @@
+"""Attention: one head's matrix in any stage, pinned heads beside it, every head as a thumbnail, rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QSplitter, QWidget
+
+from app.commands import Command
+from app.panels.attention_controls import AttentionControls
+from app.panels.attention_map import MapView
+from app.panels.attention_side import SideView
+from app.panels.base import Changes, Panel
+from app.session import Topic
+
+if TYPE_CHECKING:
+    from app.export_dialog import Exporter
+    from model.protocol.attention_requests import HeadView
+
+SIDE_WIDTH = 226
+NARROW = 620
+HELP = (
+    "Each row is a query: the token that is being computed. Each column is a key: a token it may read. A cell is how "
+    "much of the key's value the query takes in this head.\n\n"
+    "weight = softmax(q·kᵀ/√d + mask), row by row. Dividing by √d keeps the scores' spread near 1, so that the softmax "
+    "is neither flat nor a single spike: compare the two entropies under Row. The mask hides later tokens, which is "
+    "why the upper right is empty.\n\n"
+    "The stages show the same matrix on its way: q·k, scores, masked, weights, and weights times the length of the "
+    "value vector. Rows above the dashed line came in one prefill; each one below was added by a decode step.\n\n"
+    "Look for: a bright first column (a sink that takes what is not needed), a diagonal just left of the edge "
+    "(previous token), and a single bright cell where a word finds what it refers to."
+)
+
+
+class AttentionPanel(Panel):
+    """See the parts: AttentionControls, MapView, SideView."""
+
+    panel_id: ClassVar[str] = "attention"
+    title: ClassVar[str] = "Attention"
+    help_text: ClassVar[str] = HELP
+    watches: ClassVar[frozenset[str]] = frozenset({
+        Topic.MODEL, Topic.RUN, Topic.NODE, "layer", "head", "query", "key", "stage", "scale", "fixed",
+        "ignore_first", "hover_token", "hover_cell", "pins",
+    })  # fmt: skip
+    area: ClassVar[str] = "center"
+
+    def build(self) -> None:
+        self.controls = AttentionControls(self.ctx)
+        self.side = SideView(self)
+        self.main = MapView(self, 0)
+        self.pinned: list[MapView] = []
+        self._maps = QWidget()
+        self._grid = QGridLayout(self._maps)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(10)
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.setChildrenCollapsible(False)
+        self._split.setHandleWidth(12)
+        self._split.addWidget(self._maps)
+        self._split.addWidget(self.side)
+        self._split.setStretchFactor(0, 1)
+        self._split.setStretchFactor(1, 0)
+        self.body.addWidget(self.controls)
+        self.body.addWidget(self._split, 1)
+        self._side_wanted: bool | None = None
+        self._exporter: Exporter | None = None
+        self._sized = False
+        self._arrange()
+        self._connect_map(self.main)
+        self.controls.gridToggled.connect(self.toggle_grid)
+        self.controls.tableToggled.connect(self.toggle_table)
+        self.controls.exportWanted.connect(self.export)
+        self.controls.colormapChosen.connect(self._set_colormap)
+
+    def commands(self) -> Iterable[Command]:
+        def has_run() -> bool:
+            return self.ctx.session.run is not None
+
+        return (
+            Command(id="attention.grid", title="All heads", shortcuts=("G",), keys="letter", menu="View", group=1,
+                    run=self.toggle_grid, enabled=has_run),
+            Command(id="attention.pin", title="Pin this head", shortcuts=("P",), keys="letter", menu="View", group=1,
+                    run=self.controls.toggle_pin, enabled=has_run),
+            Command(id="attention.table", title="Attention as a table", shortcuts=("T",), keys="letter", menu="View",
+                    group=1, run=self.toggle_table, enabled=has_run, checked=lambda: self.main.as_table),
+            Command(id="attention.fixed", title="Fixed levels 0 … 1", menu="View", group=1, enabled=has_run,
+                    run=lambda: self.ctx.selection.set_fixed(not self.ctx.selection.fixed),
+                    checked=lambda: self.ctx.selection.fixed),
+            Command(id="attention.ignore_first", title="Ignore the first token", menu="View", group=1,
+                    enabled=has_run, checked=lambda: self.ctx.selection.ignore_first,
+                    run=lambda: self.ctx.selection.set_ignore_first(not self.ctx.selection.ignore_first)),
+            Command(id="file.export", title="Export the attention …", shortcuts=("Ctrl+E",), menu="File", group=2,
+                    run=self.export, enabled=has_run),
+            Command(id="file.export_again", title="Export again", shortcuts=("Ctrl+Shift+E",), menu="File", group=2,
+                    run=self.export_again, enabled=has_run),
+        )  # fmt: skip
+
+    def refresh(self, changes: Changes) -> None:
+        if changes <= {"hover_cell", "hover_token"}:
+            for view in self.maps():
+                view.follow_hover()
+            if self.side.isVisible() and self.side.page == "entropy":
+                self.side.entropy.set_hovered(self.ctx.selection.hover_token)
+            return
+        if "pins" in changes:
+            self._sync_pins()
+        self.controls.sync()
+        self._show_side()
+        for view in self.maps():
+            view.sync(titled=bool(self.pinned))
+        if self.side.isVisible():
+            self.side.sync()
+
+    def maps(self) -> tuple[MapView, ...]:
+        """The chosen head's matrix, then the pinned ones."""
+        return (self.main, *self.pinned)
+
+    # commands
+
+    def toggle_grid(self) -> None:
+        """Shows all heads beside the matrix, or gives the matrix the room."""
+        shown = self.side.isVisible() and self.side.page == "heads"
+        self._side_wanted = not shown
+        self._show_side()
+        if not shown:
+            self.side.show_page("heads")
+            self.side.grid.setFocus()
+        self.mark("view")
+
+    def toggle_table(self) -> None:
+        """The exact values as a table, or the map again."""
+        self.main.show_table(shown=not self.main.as_table)
+
+    def export(self) -> None:
+        """Opens the export dialog for the matrix in view."""
+        self.exporter().open(self.main.heat.wanted()[:2])
+
+    def export_again(self) -> None:
+        """Exports with the options used last, without asking."""
+        self.exporter().again(self.main.heat.wanted()[:2])
+
+    def exporter(self) -> Exporter:
+        """What exports this panel's matrix; made on first use."""
+        if self._exporter is None:
+            from app.export_dialog import Exporter  # noqa: PLC0415 - not before it is asked for
+
+            self._exporter = Exporter(self.ctx, self.window())
+        return self._exporter
+
+    # inside
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_side()
+
+    def _show_side(self) -> None:
+        """Beside the matrix where there is room; where there is not, in its place and only when asked for."""
+        narrow = self.width() < self.ctx.theme.px(NARROW)
+        wanted = self._side_wanted if self._side_wanted is not None else not narrow
+        has_run = self.ctx.session.run is not None
+        shown = wanted and has_run
+        self.side.setVisible(shown)
+        self._maps.setVisible(not (shown and narrow))
+        if shown and not narrow and not self._sized:
+            self._sized = True
+            side = self.ctx.theme.px(SIDE_WIDTH)
+            self._split.setSizes([max(self.width() - side - 36, 200), side])
+
+    def _sync_pins(self) -> None:
+        pins = self.ctx.selection.pins
+        for view in [v for v in self.pinned if v.pinned not in pins]:
+            self.pinned.remove(view)
+            self._grid.removeWidget(view)
+            view.hide()
+            view.deleteLater()
+        known = {view.pinned for view in self.pinned}
+        for pin in pins:
+            if pin not in known:
+                view = MapView(self, self._free_number(), pinned=pin)
+                view.unpinned.connect(self._unpin)
+                self._connect_map(view)
+                self.pinned.append(view)
+        self._arrange()
+
+    def _free_number(self) -> int:
+        taken = {view.number for view in self.maps()}
+        return next(n for n in range(1, 99) if n not in taken)
+
+    def _arrange(self) -> None:
+        views = self.maps()
+        columns = 1 if len(views) == 1 else 2 if len(views) <= 4 else 3
+        for index, view in enumerate(views):
+            self._grid.addWidget(view, index // columns, index % columns)
+            view.show()
+
+    def _connect_map(self, view: MapView) -> None:
+        view.rowClicked.connect(lambda: self._open_line("row"))
+        view.colClicked.connect(lambda: self._open_line("column"))
+
+    def _open_line(self, page: str) -> None:
+        if self.side.isVisible():
+            self.side.show_page(page)
+
+    def _unpin(self, pin: HeadView) -> None:
+        if pin in self.ctx.selection.pins:
+            self.ctx.selection.toggle_pin(pin)
+
+    def _set_colormap(self, name: str) -> None:
+        self.ctx.settings.update_panel("attention", colormap=name)
+        for view in self.maps():
+            view.restyle()
+        self.side.restyle()

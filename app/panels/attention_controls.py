@@ -1,0 +1,178 @@
+"""The line of controls over the attention matrix: layer, head, stage, scale, options, pin, export."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QActionGroup, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QToolButton, QWidget
+
+from app.i18n import tr
+from app.panels.attention_words import head_text, layer_text, scale_items, stage_items, stage_tips
+from app.widgets.segmented import Segmented
+from app.widgets.value_combo import Choice, ValueCombo
+from model.colormaps import ONE_SIGNED
+
+if TYPE_CHECKING:
+    from app.context import AppContext
+
+GAP = 8
+
+
+class AttentionControls(QWidget):
+    """Bound both ways to the selection. Where it is narrow the stages become a list and the buttons a menu."""
+
+    exportWanted = Signal()
+    gridToggled = Signal()
+    tableToggled = Signal()
+    colormapChosen = Signal(str)
+
+    def __init__(self, ctx: AppContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._ctx = ctx
+        theme, selection = ctx.theme, ctx.selection
+        self.layer = ValueCombo(theme, tr("Layer"))
+        self.head = ValueCombo(theme, tr("Head"))
+        self.stage = Segmented(theme, stage_items(), label=tr("Stage"), tips=stage_tips())
+        self.stage_list = ValueCombo(theme, tr("Stage"))
+        self.scale = ValueCombo(theme, tr("Colour scale"))
+        self.pin = QPushButton(tr("Pin"))
+        self.more = QToolButton()
+        self.export = QPushButton(tr("Export…"))
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(GAP)
+        for widget in (self.layer, self.head, self.stage, self.stage_list, self.scale, self.pin, self.more):
+            self._row.addWidget(widget)
+        self._row.addStretch(1)
+        self._row.addWidget(self.export)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.stage_list.set_choices([Choice(key=key, text=text) for key, text in stage_items()])
+        self.scale.set_choices([Choice(key=key, text=text) for key, text in scale_items()])
+        self.pin.setToolTip(tr("Keep this head beside the one you choose next, up to four"))
+        self.more.setText("⋯")
+        self.more.setAccessibleName(tr("More about this view"))
+        self.more.setToolTip(tr("More about this view"))
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._menu = QMenu(self)
+        self._menu.aboutToShow.connect(self._fill_menu)
+        self.more.setMenu(self._menu)
+        for button in (self.pin, self.export, self.more):
+            button.setFixedHeight(theme.px(28))
+        self.layer.keyChosen.connect(self._choose_layer)
+        self.head.keyChosen.connect(selection.set_head)
+        self.stage.keyChanged.connect(selection.set_stage)
+        self.stage_list.keyChosen.connect(selection.set_stage)
+        self.scale.keyChosen.connect(selection.set_scale)
+        self.pin.clicked.connect(self.toggle_pin)
+        self.export.clicked.connect(self.exportWanted)
+        theme.changed.connect(self._restyle)
+        self._fit()
+
+    def sync(self) -> None:
+        """Shows the selection's state."""
+        selection, model = self._ctx.selection, self._ctx.session.model
+        self.setEnabled(self._ctx.session.run is not None)
+        layers = [Choice(key=i, text=layer_text(i)) for i in range(selection.n_layers)]
+        self.layer.set_choices([*layers, Choice(key="all", text=layer_text("all"))])
+        group = model.n_heads // model.n_kv_heads if model else 1
+        shared = model is not None and model.n_kv_heads < model.n_heads
+        single = selection.layer != "all"
+        self.head.set_choices([
+            *(
+                Choice(key=i, text=head_text(i), note=f"KV {i // group}" if shared else "", enabled=single)
+                for i in range(selection.n_heads)
+            ),
+            Choice(key="mean", text=head_text("mean")),
+            Choice(key="max", text=head_text("max")),
+        ])  # fmt: skip
+        self.layer.set_key(selection.layer)
+        self.head.set_key(selection.head)
+        self.stage.set_key(selection.stage)
+        self.stage_list.set_key(selection.stage)
+        self.scale.set_key(selection.scale)
+        self.pin.setText(tr("Unpin") if selection.view in selection.pins else tr("Pin"))
+        self._fit()
+
+    def toggle_pin(self) -> None:
+        """Pins the view, or unpins it."""
+        self._ctx.selection.toggle_pin(self._ctx.selection.view)
+
+    def sizeHint(self) -> QSize:
+        return QSize(480, self._ctx.theme.px(28))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, self._ctx.theme.px(28))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _choose_layer(self, layer: int | str) -> None:
+        selection = self._ctx.selection
+        if layer == "all":
+            # One head of all layers together is no matrix of the model's: the mean of all is.
+            selection.set_layer_head("all", selection.head if isinstance(selection.head, str) else "mean")
+        elif isinstance(layer, int):
+            selection.set_layer(layer)
+
+    def _fit(self) -> None:
+        """Gives way, in this order: the buttons go into the menu, the stages become a list, the scale goes too."""
+        room = self.width()
+        optional = ((self.pin, self.export), (self.stage,), (self.scale,))
+        shown = [self.layer, self.head, self.stage, self.scale, self.pin, self.more, self.export]
+        for group in optional:
+            if sum(w.sizeHint().width() for w in shown) + GAP * len(shown) <= room:
+                break
+            shown = [w for w in shown if w not in group]
+            if self.stage in group:
+                shown.append(self.stage_list)
+        for widget in (self.stage, self.stage_list, self.scale, self.pin, self.export):
+            widget.setVisible(widget in shown)
+
+    def _fill_menu(self) -> None:
+        menu, selection = self._menu, self._ctx.selection
+        menu.clear()
+        if not self.export.isVisible():
+            menu.addAction(tr("Export…"), self.exportWanted.emit)
+            menu.addAction(self.pin.text(), self.toggle_pin)
+            menu.addSeparator()
+        self._add_scales(menu)
+        fixed = menu.addAction(tr("Fixed levels 0 … 1"), lambda: selection.set_fixed(not selection.fixed))
+        fixed.setEnabled(selection.stage == "weights")
+        fixed.setCheckable(True)
+        fixed.setChecked(selection.fixed)
+        first = menu.addAction(
+            tr("Ignore the first token"), lambda: selection.set_ignore_first(not selection.ignore_first)
+        )
+        first.setCheckable(True)
+        first.setChecked(selection.ignore_first)
+        colours = menu.addMenu(tr("Colour map"))
+        current = self._ctx.settings.panel("attention").get("colormap", ONE_SIGNED[0])
+        group = QActionGroup(colours)
+        for name in ONE_SIGNED:
+            action = colours.addAction(name, partial(self.colormapChosen.emit, name))
+            action.setCheckable(True)
+            action.setChecked(name == current)
+            group.addAction(action)
+        menu.addSeparator()
+        menu.addAction(tr("Heads, row, column, entropy"), self.gridToggled.emit)
+        menu.addAction(tr("Show as table"), self.tableToggled.emit)
+
+    def _add_scales(self, menu: QMenu) -> None:
+        if self.scale.isVisible():
+            return
+        selection = self._ctx.selection
+        for key, text in scale_items():
+            action = menu.addAction(text)
+            action.triggered.connect(partial(selection.set_scale, key))
+            action.setCheckable(True)
+            action.setChecked(selection.scale == key)
+        menu.addSeparator()
+
+    def _restyle(self) -> None:
+        for button in (self.pin, self.export, self.more):
+            button.setFixedHeight(self._ctx.theme.px(28))
+        self._fit()

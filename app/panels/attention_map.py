@@ -1,0 +1,246 @@
+"""One matrix of the attention panel: a heat map bound to a view, its exact values, its table, what is copied."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+
+from app.i18n import tr
+from app.notify import QUIET_CODES
+from app.panels.attention_copy import copy_cells
+from app.panels.attention_words import value_name, view_text
+from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.heatmap import HeatMap
+from app.widgets.heatmap_image import Tile
+from app.widgets.heatmap_table import MatrixTable
+from model.colormaps import Levels, colormap_for, lut
+from model.protocol.attention_requests import CellReply, GetCell, GetMatrix, HeadView, MatrixReply
+
+if TYPE_CHECKING:
+    from app.panels.base import Panel
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
+
+Span = tuple[int, int]
+
+
+class MapView(QWidget):
+    """`number` names its requests; a pinned one has a title and a way to unpin it."""
+
+    unpinned = Signal(object)
+    rowClicked = Signal()
+    colClicked = Signal()
+
+    def __init__(self, panel: Panel, number: int, *, pinned: HeadView | None = None) -> None:
+        super().__init__(panel)
+        self._panel, self._ctx, self.number = panel, panel.ctx, number
+        self.pinned = pinned
+        self.view = pinned or panel.ctx.selection.view
+        self._shown: tuple[object, HeadView] = (None, self.view)
+        self._asked: object = None
+        self._tokens: object = None
+        self.heat = HeatMap(panel.ctx.theme, tr("Attention matrix"))
+        self._table: MatrixTable | None = None
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.heat)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        self._title = self._make_title(column)
+        column.addWidget(self._stack, 1)
+        self._connect()
+
+    # shared state → map
+
+    def sync(self, *, titled: bool) -> None:
+        """Brings shape, tokens, selection and hover up to date, and asks for the cells in sight."""
+        session, selection = self._ctx.session, self._ctx.selection
+        self.view = self.pinned or selection.view
+        self._title.setVisible(titled or self.pinned is not None)
+        self._label.setText(view_text(self.view))
+        self.heat.setAccessibleName(tr("Attention matrix, {view}", view=view_text(self.view)))
+        if session.run is None or not session.length:
+            self.heat.clear()
+            self.heat.set_shape(0, 0)
+            self.heat.set_message(self._empty_words())
+            self._asked = self._tokens = None
+            return
+        self.heat.set_message("")
+        tokens = session.path_tokens()
+        if tokens is not self._tokens:
+            self._tokens = tokens
+            first_decode = session.n_prompt if session.length > session.n_prompt else None
+            self.heat.set_axis_tokens([token.piece for token in tokens], first_decode=first_decode)
+            self.heat.set_boundary(first_decode)
+            self.heat.set_shape(len(tokens), len(tokens))
+            self._fill_table()
+        self.heat.set_names(tr("query"), tr("key"), value_name(self.view.stage))
+        self.heat.set_selected((selection.query, selection.key))
+        self.follow_hover()
+        self.request()
+
+    def follow_hover(self) -> None:
+        """The cell or the token pointed at anywhere in the window."""
+        selection = self._ctx.selection
+        self.heat.set_hovered(selection.hover_cell)
+        self.heat.set_linked(selection.hover_token)
+
+    def request(self) -> None:
+        """Asks for the cells in sight, unless they are under way or drawn already."""
+        session, selection = self._ctx.session, self._ctx.selection
+        if session.run is None or not all(self.heat.shape):
+            return
+        rows, cols, height, width = self.heat.wanted()
+        message = GetMatrix(
+            view=self.view, rows=rows, cols=cols, height=height, width=width, scale=selection.scale,
+            fixed=selection.fixed and self.view.stage == "weights", ignore_first=selection.ignore_first,
+        )  # fmt: skip
+        state = (session.run_id, session.current_node, session.length)
+        if (state, message) == self._asked:
+            return
+        self._asked = (state, message)
+        key = (state, message.view, message.scale, message.fixed, message.ignore_first)
+        self._panel.ask(
+            message,
+            lambda reply, arrays: self._on_matrix(reply, arrays, message, key),
+            on_error=self._on_error,
+            slot=f"matrix.{self.number}",
+        )
+
+    def restyle(self) -> None:
+        """Draws what is here again, as after a change of colour map."""
+        self._asked = None
+        self.request()
+
+    def show_table(self, *, shown: bool) -> None:
+        """The exact values as a table in the map's place, or the map again."""
+        if not shown:
+            self._stack.setCurrentWidget(self.heat)
+            self.heat.setFocus()
+            return
+        if self._table is None:
+            self._table = MatrixTable(self._ctx.theme, tr("Attention matrix"))
+            self._table.blocks.blockWanted.connect(self._ask_block)
+            self._table.cellClicked.connect(self._ctx.selection.set_cell)
+            page = QWidget()
+            column = QVBoxLayout(page)
+            column.setContentsMargins(0, 0, 0, 0)
+            column.addWidget(self._table, 1)
+            back = QPushButton(tr("Back to the map"))
+            back.clicked.connect(lambda: self.show_table(shown=False))
+            column.addWidget(back)
+            self._stack.addWidget(page)
+        self._stack.setCurrentIndex(1)
+        self._fill_table()
+        self._table.setFocus()
+
+    @property
+    def as_table(self) -> bool:
+        return self._stack.currentIndex() == 1
+
+    # inside
+
+    def _make_title(self, column: QVBoxLayout) -> QWidget:
+        title = QWidget()
+        row = QHBoxLayout(title)
+        row.setContentsMargins(0, 0, 0, 0)
+        self._label = QLabel()
+        self._label.setFont(self._ctx.theme.font("hint"))
+        row.addWidget(self._label, 1)
+        if self.pinned is not None:
+            button = QToolButton()
+            button.setText("×")
+            button.setAutoRaise(True)
+            button.setAccessibleName(tr("Unpin {view}", view=view_text(self.pinned)))
+            button.setToolTip(tr("Unpin"))
+            button.clicked.connect(lambda: self.unpinned.emit(self.pinned))
+            row.addWidget(button)
+        column.addWidget(title)
+        return title
+
+    def _connect(self) -> None:
+        heat, selection = self.heat, self._ctx.selection
+        heat.cellHovered.connect(lambda row, col: selection.set_hover(cell=None if row < 0 else (row, col)))
+        heat.tokenHovered.connect(lambda token: selection.set_hover(token=None if token < 0 else token))
+        heat.cellClicked.connect(selection.set_cell)
+        heat.rowClicked.connect(self._on_row)
+        heat.colClicked.connect(self._on_col)
+        heat.valueWanted.connect(self._ask_cell)
+        heat.viewChanged.connect(lambda: self._panel.mark("view"))
+        heat.tableWanted.connect(lambda: self.show_table(shown=True))
+        heat.copyWanted.connect(lambda what: copy_cells(self._panel, heat, self._shown[1], what))
+
+    def _on_row(self, row: int) -> None:
+        self._ctx.selection.set_query(row)
+        self.rowClicked.emit()
+
+    def _on_col(self, col: int) -> None:
+        self._ctx.selection.set_key(col)
+        self.colClicked.emit()
+
+    def _on_matrix(self, reply: MatrixReply, arrays: Arrays, message: GetMatrix, key: object) -> None:
+        pixels = np.ascontiguousarray(arrays["pixels"])
+        name = colormap_for(self._panel.ctx.settings.panel("attention").get("colormap", "viridis"), signed=reply.signed)
+        self._shown = (key, message.view)
+        self.heat.set_lut(lut(name))
+        self.heat.set_bar(bar_text(reply, fixed=message.fixed, ignore_first=message.ignore_first))
+        tile = Tile(pixels=pixels, rows=reply.rows, cols=reply.cols, values=arrays.get("values"), signed=reply.signed)
+        self.heat.set_tile(tile, key=(key, reply.low, reply.high))
+
+    def _on_error(self, error: ErrorInfo) -> None:
+        self._asked = None
+        if error.code not in QUIET_CODES and not self.heat.tiles:
+            self.heat.set_message(error.message)
+
+    def _ask_cell(self, row: int, col: int) -> None:
+        key, view = self._shown
+
+        def answer(reply: CellReply, _arrays: Arrays) -> None:
+            # The picture may be another head's by now; its value is asked for again.
+            if self._shown[0] == key:
+                self.heat.set_cell_value(reply.query, reply.key, reply.value if reply.visible else None)
+
+        self._panel.ask(GetCell(view=view, query=row, key=col), answer, slot=f"cell.{self.number}")
+
+    def _fill_table(self) -> None:
+        if self._table is None or not self.as_table:
+            return
+        pieces = [token.piece for token in self._ctx.session.path_tokens()]
+        self._table.blocks.set_matrix(self.heat.shape, pieces, pieces)
+        selection = self._ctx.selection
+        self._table.set_current(selection.query, selection.key)
+
+    def _ask_block(self, rows: Span, cols: Span) -> None:
+        table, view = self._table, self.view
+        message = GetMatrix(view=view, rows=rows, cols=cols, height=rows[1] - rows[0], width=cols[1] - cols[0])
+
+        def answer(_reply: MatrixReply, arrays: Arrays) -> None:
+            if table is not None and self.view == view and "values" in arrays:
+                table.blocks.set_block(rows, cols, arrays["values"])
+
+        self._panel.ask(message, answer)
+
+    def _empty_words(self) -> str:
+        if self._ctx.session.model is None:
+            return tr("No model is open yet.")
+        return tr("Prefill a prompt to see who attends to whom.")
+
+
+def bar_text(reply: MatrixReply, *, fixed: bool, ignore_first: bool) -> BarText:
+    """What the colour bar of a reply prints."""
+    words = scale_words(reply.scale, fixed=fixed)
+    if ignore_first:
+        words += f" · {tr('first key apart')}"
+    if reply.pooled:
+        words += f" · {tr('strongest of each pixel')}"
+    good = math.isfinite(reply.low) and math.isfinite(reply.high) and reply.low < reply.high
+    low, high = (reply.low, reply.high) if good else (0.0, 1.0)
+    if reply.scale == "log" and not reply.signed and low <= 0:
+        low = high * 1e-5
+    levels = Levels(low=-high if reply.signed else low, high=high, scale=reply.scale, signed=reply.signed)
+    values = levels.value(np.array([0.0, 0.5, 1.0]))
+    return BarText(values=(float(values[0]), float(values[1]), float(values[2])), scale=words)

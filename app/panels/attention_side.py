@@ -1,0 +1,310 @@
+"""Beside the attention matrix: the grid of all heads, the chosen query's row, the chosen key's column, entropy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+
+from app.i18n import tr
+from app.panels.attention_words import SIGNED_STAGES, metric_items, value_name
+from app.widgets.bar_table import BarTable
+from app.widgets.curve_plot import CurvePlot, Series
+from app.widgets.head_grid import HeadGrid
+from app.widgets.readout import Readout
+from app.widgets.segmented import Segmented
+from app.widgets.ticks import figure
+from app.widgets.value_combo import Choice, ValueCombo
+from model.colormaps import colormap_for, lut
+from model.protocol.attention_requests import (
+    EntropyReply,
+    GetColumn,
+    GetEntropy,
+    GetGrid,
+    GetMetrics,
+    GetRow,
+    GridPart,
+    LineReply,
+    MetricsReply,
+)
+
+if TYPE_CHECKING:
+    from app.panels.base import OnReply, Panel
+    from app.widgets.readout import Part
+    from model.protocol.framing import Arrays
+
+PAGES = ("heads", "row", "column", "entropy")
+MOST_THUMB = 48
+
+
+class SideView(QWidget):
+    """Asks only for what its open page shows."""
+
+    pageChanged = Signal(str)
+
+    def __init__(self, panel: Panel) -> None:
+        super().__init__(panel)
+        self._panel, self._ctx = panel, panel.ctx
+        theme = panel.ctx.theme
+        self.tabs = Segmented(
+            theme,
+            [("heads", tr("Heads")), ("row", tr("Row")), ("column", tr("Column")), ("entropy", tr("Entropy"))],
+            label=tr("Beside the matrix"),
+            tips={
+                "heads": tr("Every head of every layer"),
+                "row": tr("What the chosen query reads"),
+                "column": tr("Who reads the chosen key"),
+                "entropy": tr("How spread each query's reading is"),
+            },
+        )
+        self.grid = HeadGrid(theme)
+        self.row, self.column = BarTable(theme, tr("What the query reads")), BarTable(theme, tr("Who reads the key"))
+        self.row_words, self.column_words = Readout(theme), Readout(theme)
+        self.row_entropy = Readout(theme)
+        self.entropy = CurvePlot(theme, label=tr("Entropy of each row"))
+        self.entropy_words = Readout(theme)
+        self._asked: dict[str, object] = {}
+        self._state: object = None
+        self._stack = QStackedWidget()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(self.tabs)
+        column.addWidget(self._stack, 1)
+        self._stack.addWidget(self._make_heads())
+        self._stack.addWidget(_page(self.row_words, self.row_entropy, self.row))
+        self._stack.addWidget(_page(self.column_words, self.column))
+        self._stack.addWidget(_page(self.entropy_words, self.entropy))
+        self._connect()
+
+    @property
+    def page(self) -> str:
+        return PAGES[self._stack.currentIndex()]
+
+    def show_page(self, page: str) -> None:
+        """Opens a page and fills it."""
+        self.tabs.set_key(page)
+        self._stack.setCurrentIndex(PAGES.index(page))
+        self.sync()
+        self.pageChanged.emit(page)
+
+    def sync(self) -> None:
+        """Brings the open page up to date."""
+        session = self._ctx.session
+        if session.run is None or session.model is None:
+            self.grid.clear()
+            self._asked.clear()
+            return
+        if self.page == "heads":
+            self._sync_grid()
+        elif self.page == "row":
+            self._sync_row()
+        elif self.page == "column":
+            self._sync_column()
+        else:
+            self._sync_entropy()
+
+    def restyle(self) -> None:
+        """Colours the thumbnails again, as after a change of colour map."""
+        signed = self._ctx.selection.stage in SIGNED_STAGES
+        name = colormap_for(self._ctx.settings.panel("attention").get("colormap", "viridis"), signed=signed)
+        self.grid.set_lut(lut(name), signed=signed)
+
+    # heads
+
+    def _make_heads(self) -> QWidget:
+        theme = self._ctx.theme
+        self.metric_box = ValueCombo(theme, tr("Mark heads by"))
+        self.metric_box.set_choices([Choice(key=key, text=text) for key, text in metric_items()])
+        self.sort = QCheckBox(tr("sort"))
+        self.sort.setToolTip(tr("Largest first instead of by layer"))
+        self.sort.setEnabled(False)
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.metric_box)
+        row.addWidget(self.sort)
+        row.addStretch(1)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(row)
+        column.addWidget(self.grid, 1)
+        self.grid_note = QLabel()
+        self.grid_note.setFont(theme.font("hint"))
+        self.grid_note.setWordWrap(True)
+        self.grid_note.hide()
+        column.addWidget(self.grid_note)
+        return page
+
+    def _sync_grid(self) -> None:
+        session, selection = self._ctx.session, self._ctx.selection
+        model = session.model
+        assert model is not None
+        self.grid.set_shape(model.n_layers, model.n_heads, model.n_kv_heads)
+        layer = selection.layer if isinstance(selection.layer, int) else None
+        self.grid.set_selected(layer, selection.head if isinstance(selection.head, int) else None)
+        state = (session.run_id, session.current_node, session.length, selection.stage, selection.ignore_first)
+        if state != self._state:
+            self._state = state
+            self.restyle()
+            self.grid.make_stale()
+            self._asked.clear()
+        # While tokens stream the thumbnails wait: thirty layers a token would only be in the way.
+        if session.phase != "decode":
+            self._ask_layers()
+            self._ask_metric()
+
+    def _ask_layers(self) -> None:
+        selection = self._ctx.selection
+        layers = self.grid.missing()
+        size = min(MOST_THUMB, self.grid.thumbnail_pixels())
+        if not layers or self._asked.get("grid") == (layers, size):
+            return
+        self._asked["grid"] = (layers, size)
+        state = self._state
+
+        def part(message: GridPart, arrays: Arrays) -> None:
+            if self._state == state:
+                self.grid.set_layer(message.layer, np.ascontiguousarray(arrays["pixels"]))
+
+        message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
+        self._panel.ask(
+            message, lambda *_: self._on_grid_done(), on_part=part, on_error=lambda _: self._forget("grid"),
+            slot="grid", priority="background",
+        )  # fmt: skip
+
+    def _on_grid_done(self) -> None:
+        self._asked.pop("grid", None)
+        if self.grid.missing():
+            self._panel.mark("view")
+
+    def _ask_metric(self) -> None:
+        name = str(self.metric_box.key())
+        if not name:
+            self.grid.set_metric(None)
+            self.grid_note.hide()
+            return
+        if self._asked.get("metrics") == self._state:
+            return
+        self._asked["metrics"] = self._state
+        self._panel.ask(
+            GetMetrics(), self._on_metrics, on_error=lambda _: self._forget("metrics"), slot="metrics",
+            priority="background",
+        )  # fmt: skip
+
+    def _on_metrics(self, reply: MetricsReply, arrays: Arrays) -> None:
+        name = str(self.metric_box.key())
+        if name in arrays:
+            words = dict(metric_items())[name]
+            self.grid.set_metric(np.asarray(arrays[name]), words, sort=self.sort.isChecked())
+        note = tr("The prompt repeats no token: there is no induction to measure.")
+        self.grid_note.setText(note)
+        self.grid_note.setVisible(name == "induction" and reply.repeats == 0)
+
+    # lines
+
+    def _sync_row(self) -> None:
+        selection = self._ctx.selection
+        message = GetRow(view=selection.view, query=selection.query)
+        self._ask_line("row", message, self._on_row)
+
+    def _sync_column(self) -> None:
+        selection = self._ctx.selection
+        message = GetColumn(view=selection.view, key=selection.key)
+        self._ask_line("column", message, self._on_column)
+
+    def _sync_entropy(self) -> None:
+        self.entropy.set_cursor(self._ctx.selection.query)
+        self.entropy.set_hovered(self._ctx.selection.hover_token)
+        self._ask_line("entropy", GetEntropy(view=self._ctx.selection.view), self._on_entropy)
+
+    def _ask_line(self, name: str, message: GetRow | GetColumn | GetEntropy, on_reply: OnReply) -> None:
+        session = self._ctx.session
+        asked = (session.run_id, session.current_node, session.length, message)
+        if self._asked.get(name) != asked:
+            self._asked[name] = asked
+            self._panel.ask(
+                message, on_reply, on_error=lambda _: self._forget(name), slot=name,
+            )  # fmt: skip
+
+    def _on_row(self, reply: LineReply, arrays: Arrays) -> None:
+        pieces, first_decode = self._pieces()
+        stage = self._ctx.selection.stage
+        self.row.set_values(pieces, np.asarray(arrays["values"]), name=value_name(stage), first_decode=first_decode)
+        self.row_words.set_parts(_named(tr("query"), pieces, reply.index))
+        self.row_entropy.set_parts([
+            (tr("entropy") + " ", "secondary"), (f"{figure(reply.entropy, 3)}", "strong"),
+            (" " + tr("nats, without 1/√d") + " ", "secondary"), (figure(reply.entropy_unscaled, 3), "strong"),
+        ])  # fmt: skip
+
+    def _on_column(self, reply: LineReply, arrays: Arrays) -> None:
+        pieces, first_decode = self._pieces()
+        stage = self._ctx.selection.stage
+        self.column.set_values(pieces, np.asarray(arrays["values"]), name=value_name(stage), first_decode=first_decode)
+        total: list[Part] = [("  " + tr("in all") + " ", "secondary"), (figure(reply.total, 4), "strong")]
+        self.column_words.set_parts([*_named(tr("key"), pieces, reply.index), *total])
+
+    def _on_entropy(self, reply: EntropyReply, arrays: Arrays) -> None:
+        _, first_decode = self._pieces()
+        self.entropy.set_series([
+            Series(name=tr("weights"), values=np.asarray(arrays["entropy"])),
+            Series(
+                name=tr("without 1/√d"), values=np.asarray(arrays["entropy_unscaled"]), colour="secondary", dashed=True
+            ),
+        ])  # fmt: skip
+        self.entropy.set_boundary(first_decode)
+        self.entropy_words.set_parts([(tr("mean") + " ", "secondary"), (figure(reply.mean, 3), "strong")])
+
+    # inside
+
+    def _connect(self) -> None:
+        selection = self._ctx.selection
+        self.tabs.keyChanged.connect(self.show_page)
+        self.grid.headClicked.connect(self._on_head)
+        self.grid.layersWanted.connect(lambda: self._panel.mark("view"))
+        self.metric_box.keyChosen.connect(self._on_metric_chosen)
+        self.sort.toggled.connect(self._on_metric_chosen)
+        self.row.positionHovered.connect(lambda p: self._hover((selection.query, p) if p >= 0 else None))
+        self.row.positionClicked.connect(selection.set_key)
+        self.column.positionHovered.connect(lambda p: self._hover((p, selection.key) if p >= 0 else None))
+        self.column.positionClicked.connect(selection.set_query)
+        self.entropy.positionHovered.connect(lambda p: selection.set_hover(token=None if p < 0 else p))
+        self.entropy.positionClicked.connect(selection.set_query)
+
+    def _forget(self, name: str) -> None:
+        """What was asked did not come; it may be asked again."""
+        self._asked.pop(name, None)
+
+    def _hover(self, cell: tuple[int, int] | None) -> None:
+        self._ctx.selection.set_hover(cell=cell)
+
+    def _on_head(self, layer: int, head: int) -> None:
+        self._ctx.selection.set_layer_head(layer, head)
+
+    def _on_metric_chosen(self, *_: object) -> None:
+        self.sort.setEnabled(bool(self.metric_box.key()))
+        self._asked.pop("metrics", None)
+        self._panel.mark("view")
+
+    def _pieces(self) -> tuple[list[str], int | None]:
+        session = self._ctx.session
+        first = session.n_prompt if session.length > session.n_prompt else None
+        return [token.piece for token in session.path_tokens()], first
+
+
+def _page(*widgets: QWidget) -> QWidget:
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(2)
+    for widget in widgets:
+        column.addWidget(widget, 0 if isinstance(widget, Readout) else 1)
+    return page
+
+
+def _named(kind: str, pieces: list[str], index: int) -> list[Part]:
+    piece = pieces[index] if index < len(pieces) else ""
+    return [(f"{kind} ", "secondary"), (piece, "strong"), (f" ({index:,})", "secondary")]
