@@ -67,7 +67,7 @@ def export_attention(
     """
     from model.export.run_source import RunSource  # noqa: PLC0415 - torch, which drawing a recorded run does not need
 
-    return attention_files(Subject.of(run), RunSource(run), message, progress=progress, check=check)
+    return attention_files(Subject.of(run), RunSource(run, check=check), message, progress=progress, check=check)
 
 
 def attention_files(
