@@ -15,7 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from model.protocol.wire import (
 )
 
 LOST = "engine_lost"
+LATER, REFUSED = object(), object()  # what a callback may return: a piece of a file is not written yet; it failed
 SILENT_AFTER_MS = 2000
 TURN_SECONDS = 0.006  # how long frames may be taken in before the window's own events go first
 READ_BYTES = 2**18
@@ -85,13 +86,20 @@ class Pending:
     _owner: QObject | None
     cancelling: bool = False
     done: bool = False
-    _cancelled_at: float = field(default=0.0)
+    _cancelled_at: float = 0.0
+    _acked: int = 0
 
     def cancel(self) -> None:
         """Asks for an early end, which comes as an error with code `cancelled`, or as the reply if that was faster."""
         if not (self.done or self.cancelling):
             self.cancelling, self._cancelled_at = True, time.monotonic()
             self._client._send_cancel(self)
+
+    def ack(self) -> None:
+        """Says that one more piece of a file was taken care of, where `on_part` returned LATER."""
+        if not self.done:
+            self._acked += 1
+            self._client._write(ack_frame(self.id, self._acked - 1))
 
 
 class EngineClient(QObject):
@@ -202,7 +210,8 @@ class EngineClient(QObject):
         than this call; none is made once `owner` (or the QObject whose method a callback is) has been destroyed.
 
         A newer request with the same `slot` replaces an older one that has not started (code `superseded`).
-        Pieces of files are acknowledged when `on_part` returns. Without an engine the error code is `engine_lost`.
+        Pieces of files are acknowledged when `on_part` returns; it may return LATER and `ack` once they are written.
+        Without an engine the error code is `engine_lost`.
         """
         callbacks = {"result": on_reply, "part": on_part, "progress": on_progress, "error": on_error}
         pending = Pending(next(self._ids), message, self, callbacks, owner)
@@ -281,12 +290,13 @@ class EngineClient(QObject):
             self._end(pending, "error", ErrorInfo.of(error))
 
     def _on_part(self, pending: Pending, part: object, frame: Frame) -> None:
-        whole = self._call(pending, "part", part, frame.arrays)
-        if isinstance(part, FilePart):
-            if whole:
-                self._write(ack_frame(pending.id, frame.header.get("seq", 0)))
-            else:
-                pending.cancel()
+        taken = self._call(pending, "part", part, frame.arrays)
+        if not isinstance(part, FilePart):
+            return
+        if taken is REFUSED:
+            pending.cancel()
+        elif taken is not LATER:
+            pending.ack()
 
     def _on_event(self, name: str, data: object) -> None:
         if name in EVENTS:
@@ -301,20 +311,20 @@ class EngineClient(QObject):
         self._call(pending, key, *values)
         pending._callbacks.clear()  # they may hold the one who asked
 
-    def _call(self, pending: Pending, key: str, *values: object) -> bool:
-        """Calls back unless the one who asked is gone. An exception there is reported and ends nothing else."""
+    def _call(self, pending: Pending, key: str, *values: object) -> object:
+        """Calls back unless the one who asked is gone; returns what comes of it. An exception there is reported and
+        ends nothing else; like the absence of an owner it gives REFUSED."""
         callback = pending._callbacks.get(key)
         if callback is None:
-            return True
+            return None
         owner = pending._owner if pending._owner is not None else getattr(callback, "__self__", None)
         if isinstance(owner, QObject) and not isValid(owner):
-            return False
+            return REFUSED
         try:
-            callback(*values)
+            return callback(*values)
         except Exception:  # noqa: BLE001 - as PySide6 does with a slot's exception
             self._report()
-            return False
-        return True
+            return REFUSED
 
     @staticmethod
     def _report() -> None:

@@ -15,15 +15,16 @@ from PySide6.QtCore import QObject, QTimer
 from pytestqt.qtbot import QtBot
 
 from app import engine as engine_module
-from app.engine import LOST, CrashInfo, EngineClient, EngineState, Pending
+from app.engine import LATER, LOST, CrashInfo, EngineClient, EngineState, Pending
 from model.protocol.attention_requests import GetMatrix, HeadView, MatrixReply
 from model.protocol.engine_requests import Hello, OpenModel
 from model.protocol.events import EngineStarting
 from model.protocol.export_requests import ExportAttention, FilePart
-from model.protocol.run_requests import Prefill, PrefillReply, Step, StepPart, Tokenize
+from model.protocol.run_requests import Prefill, PrefillReply, Restore, Step, StepPart, Tokenize
 from model.protocol.values import ModelInfo, SamplerSettings
 from model.protocol.wire import Request
 from tests import fake_engine
+from tests.model.checkpoint import files
 from tests.model.engine_child import alive
 
 TIMEOUT = 15_000
@@ -163,6 +164,27 @@ def test_files_are_acknowledged_piece_by_piece(ready: EngineClient, qtbot: QtBot
     qtbot.waitUntil(lambda: bool(answers.replies), timeout=TIMEOUT)
     assert [part.offset for part in answers.parts] == list(range(0, 30 * 1024, 1024))
     assert answers.parts[-1].last
+
+
+def test_a_slow_disk_holds_the_engine_back(ready: EngineClient, qtbot: QtBot) -> None:
+    parts: list[FilePart] = []
+    replies: list[object] = []
+
+    def keep(part: FilePart, _arrays: object) -> object:
+        parts.append(part)
+        return LATER
+
+    message = ExportAttention(view=HeadView(layer=0, head=0), dpi=20)
+    pending = ready.request(message, on_part=keep, on_reply=lambda reply, _arrays: replies.append(reply))
+    qtbot.waitUntil(lambda: len(parts) == 8, timeout=TIMEOUT)
+    qtbot.wait(200)
+    assert len(parts) == 8
+    pending.ack()
+    qtbot.waitUntil(lambda: len(parts) == 9, timeout=TIMEOUT)
+    for _ in range(19):
+        pending.ack()
+    qtbot.waitUntil(lambda: bool(replies), timeout=TIMEOUT)
+    assert len(parts) == 20
 
 
 def test_a_piece_that_cannot_be_written_ends_the_export(
@@ -397,5 +419,36 @@ def test_the_users_folder_cannot_put_its_own_model_before_ours(
     client.start()
     qtbot.waitUntil(lambda: client.state is EngineState.LOST, timeout=TIMEOUT)
     assert "Found " in client.message and "shadowed" not in client.stderr
+    client.close()
+    client.deleteLater()
+
+
+def test_the_real_engine_is_killed_and_comes_back_with_the_run(
+    qtbot: QtBot, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tiny = files.folder(tmp_path_factory.mktemp("tiny"))
+    client = EngineClient()
+    answers = Answers(client)
+    client.start()
+    answers.ask(OpenModel(source=str(tiny), threads=1))
+    answers.ask(Prefill(text="in the end"))
+    settings = SamplerSettings(temperature=1.5, seed=5)
+    answers.ask(Step(n=5, settings=settings, stop_at_end_of_text=False))
+    qtbot.waitUntil(lambda: len(answers.replies) == 3, timeout=60_000)
+    _, prefill, state = answers.replies
+    victim = pid(client)
+    answers.ask(Step(n=40, settings=settings, stop_at_end_of_text=False))
+    os.kill(victim, signal.SIGKILL)
+    qtbot.waitUntil(lambda: client.state is EngineState.LOST, timeout=TIMEOUT)
+    client.restart()
+    answers.ask(OpenModel(source=str(tiny), threads=1))
+    ids = tuple(token.id for token in prefill.tokens)
+    answers.ask(Restore(ids=ids, text=prefill.text, nodes=state.nodes, current=state.current))
+    before = len(answers.replies)
+    qtbot.waitUntil(lambda: len(answers.replies) == before + 2, timeout=60_000)
+    restored = answers.replies[-1]
+    assert isinstance(restored, PrefillReply) and restored.state.path == state.path
+    assert restored.state.text == state.text and restored.tokens == prefill.tokens
+    assert [node.draw for node in restored.state.nodes] == [node.draw for node in state.nodes]
     client.close()
     client.deleteLater()
