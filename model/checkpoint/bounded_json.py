@@ -64,7 +64,7 @@ def read_bytes(path: Path, limit: int) -> bytes:
             raise BadFileError(
                 path, "far too large for what it is", found=f"{size} bytes", expected=f"at most {limit} bytes"
             )
-        return file.read(limit + 1)[:limit]
+        return file.read(size)
 
 
 def read_object(path: Path, limit: int, *, allow_nan: bool = False) -> dict[str, object]:

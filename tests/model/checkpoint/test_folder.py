@@ -21,7 +21,8 @@ IDS = [5, 77, 131, 12, 290, 0, 44]
 
 
 def _logits(model: LoadedModel) -> torch.Tensor:
-    return model.decoder(torch.tensor(IDS), model.decoder.new_cache(), logits="all")
+    logits: torch.Tensor = model.decoder(torch.tensor(IDS), model.decoder.new_cache(), logits="all")
+    return logits
 
 
 @pytest.mark.parametrize("shard", [False, True])
@@ -196,8 +197,8 @@ def test_quantised_models_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["../x.safetensors", "/etc/x.safetensors", "a\\b.safetensors", "a/b.safetensors", "x\0.safetensors", "CON.safetensors",
-     ".safetensors", "C:x.safetensors", "x" * 300 + ".safetensors", "x.bin", 7, None, ["a"]],
+    ["../x.safetensors", "/etc/x.safetensors", "a\\b.safetensors", "a/b.safetensors", "x\0.safetensors",
+     "CON.safetensors", ".safetensors", "C:x.safetensors", "x" * 300 + ".safetensors", "x.bin", 7, None, ["a"]],
 )  # fmt: skip
 def test_an_index_that_leads_elsewhere_is_refused(tmp_path: Path, name: object) -> None:
     path = files.folder(tmp_path / "tiny", shard=True)
@@ -277,9 +278,7 @@ def test_a_file_truncated_or_changed_while_it_is_read_is_an_error(tmp_path: Path
     assert target.stat().st_size == size
 
 
-def test_a_model_larger_than_memory_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_larger_than_memory_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = files.folder(tmp_path / "tiny")
     need = plan_model(path).bytes_by_dtype["float16"]
     monkeypatch.setattr("model.loading.available_bytes", lambda _: int(need * 1.5))
