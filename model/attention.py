@@ -148,20 +148,20 @@ def attend(spec: AttentionSpec, q: Tensor, k: Tensor, v: Tensor, span: Span) -> 
         return _attend_in_blocks(spec, q, k, v, span)
     n_heads, n_queries, d_head = q.shape
     n_groups, n_keys = n_heads // spec.n_kv_heads, k.shape[1]
-    mask: Tensor | None = None
-    causal = span.length > 1 and span.start == 0 and (spec.window is None or spec.window >= n_keys)
-    if span.length > 1 and not causal:
-        mask = span.additive_mask(spec, q.dtype)
-    elif spec.slopes is not None:
-        bias = spec.bias(torch.arange(first, end, device=q.device))
-        assert bias is not None
-        mask = bias.to(q.dtype).view(spec.n_kv_heads, n_groups, 1, n_keys)
-    # KV heads are the batch, the query heads of a group read the same keys through a stride of 0: nothing is copied.
+    if n_queries == 1:
+        # one query sees every key kept: the heads of a group are the rows that read its keys together
+        grouped = q.reshape(spec.n_kv_heads, 1, n_groups, d_head)  # (K, 1, H/K, D)
+        bias = spec.bias(torch.arange(first, end, device=q.device)) if spec.slopes is not None else None
+        bias = None if bias is None else bias.to(q.dtype).view(spec.n_kv_heads, 1, n_groups, n_keys)
+        z = F.scaled_dot_product_attention(grouped, k[:, None], v[:, None], attn_mask=bias, scale=spec.scale)
+        return z.reshape(n_heads, 1, d_head)  # (H, 1, D)
+    causal = span.start == 0 and (spec.window is None or spec.window >= n_keys)
+    # KV heads are the batch, the query heads of a group read the same keys through a stride of 0: nothing is copied
     z = F.scaled_dot_product_attention(
-        q.view(spec.n_kv_heads, n_groups, n_queries, d_head),
+        q.reshape(spec.n_kv_heads, n_groups, n_queries, d_head),
         k[:, None].expand(-1, n_groups, -1, -1),
         v[:, None].expand(-1, n_groups, -1, -1),
-        attn_mask=mask,
+        attn_mask=None if causal else span.additive_mask(spec, q.dtype),
         is_causal=causal,
         scale=spec.scale,
     )  # (K, H/K, T, D)

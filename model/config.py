@@ -82,6 +82,7 @@ class DecoderConfig:
 
     # attention
     attn_scale: float | None = None  # None: d_head ** -0.5
+    attn_scale_by_depth: bool = False  # the scale is divided by layer + 1 (some gpt2)
     attn_softcap: float | None = None
     sliding_window: int | None = None
     layer_kinds: tuple[LayerKind, ...] = ()  # empty: all full
@@ -97,6 +98,7 @@ class DecoderConfig:
     post_norm: bool = False  # norms on what leaves attention and MLP, before the residual sum
     parallel_residual: bool = False  # attention and MLP read the same stream and are added together
     shared_norm: bool = False  # … through one norm
+    residual_from_norm: bool = False  # the residual sum starts from the normed stream (some bloom)
     embed_norm: bool = False  # a norm right after the embedding (bloom)
     embed_scale: float = 1.0
     residual_scale: float = 1.0  # multiplies what attention and MLP add
@@ -160,6 +162,8 @@ class DecoderConfig:
             raise BadValueError("pre_norm", self.pre_norm, "a norm before or after attention and MLP")
         if self.shared_norm and not self.parallel_residual:
             raise BadValueError("shared_norm", self.shared_norm, "False without a parallel residual")
+        if self.residual_from_norm and not self.pre_norm:
+            raise BadValueError("residual_from_norm", True, "False without a norm before attention")
         if self.moe is not None:
             if not 1 <= self.moe.top_k <= self.moe.n_experts:
                 raise BadValueError("top_k experts", self.moe.top_k, f"1 to n_experts ({self.moe.n_experts})")
@@ -173,10 +177,10 @@ class DecoderConfig:
             return "MHA"
         return "MQA" if self.n_kv_heads == 1 else "GQA"
 
-    @property
-    def scale(self) -> float:
-        """What q·k is multiplied by."""
-        return self.d_head**-0.5 if self.attn_scale is None else self.attn_scale
+    def scale(self, layer: int) -> float:
+        """What q·k of `layer` is multiplied by."""
+        scale = self.d_head**-0.5 if self.attn_scale is None else self.attn_scale
+        return scale / (layer + 1) if self.attn_scale_by_depth else scale
 
     def layer_kind(self, layer: int) -> LayerKind:
         """Whether `layer` attends to everything before it or to a sliding window."""
@@ -200,10 +204,10 @@ class DecoderConfig:
         return AttentionSpec(
             n_heads=self.n_heads,
             n_kv_heads=self.n_kv_heads,
-            scale=self.scale,
+            scale=self.scale(layer),
             window=self.window(layer),
             softcap=self.attn_softcap,
             slopes=alibi_slopes(self.n_heads) if self.positions == "alibi" else None,
-            bias_scale=self.scale if self.alibi_scaled else 1.0,
+            bias_scale=self.scale(layer) if self.alibi_scaled else 1.0,
             bias_bfloat16=self.alibi_bfloat16,
         )

@@ -118,9 +118,14 @@ class Norm(nn.Module):
         """(…, size) → (…, size)."""
         if not self.is_rms:
             return F.layer_norm(x, self.size, self.weight, self.bias, self.eps)
-        if not self.unit_offset:
-            return F.rms_norm(x, self.size, self.weight, self.eps)
-        return F.rms_norm(x.float(), self.size, self.weight.float() + 1, self.eps).to(x.dtype)
+        wide, weight = x.float(), self.weight.float()  # no copies in float32
+        if self.unit_offset:
+            weight = weight + 1
+        if x.device.type != "cpu":
+            return F.rms_norm(wide, self.size, weight, self.eps).to(x.dtype)
+        # half the passes over memory of torch's own on a CPU
+        mean_square: Tensor = torch.linalg.vector_norm(wide, dim=-1, keepdim=True).square_().mul_(1 / self.size[0])
+        return (wide * mean_square.add_(self.eps).rsqrt_()).mul_(weight).to(x.dtype)
 
 
 class Mlp(nn.Module):
@@ -145,6 +150,6 @@ class Mlp(nn.Module):
             post = self.act(self.hook_pre(self.up_proj(x)))  # (T, F)
         else:
             pre = self.hook_pre(self.gate_proj(x))  # (T, F)
-            post = self.act(pre) * self.hook_up(self.up_proj(x))  # (T, F)
+            post = self.act(pre).mul_(self.hook_up(self.up_proj(x)))  # (T, F)
         down: Tensor = self.down_proj(self.hook_post(post))  # (T, M)
         return down

@@ -37,7 +37,7 @@ class Block(nn.Module):
     def __init__(self, config: DecoderConfig, layer: int) -> None:
         super().__init__()
         self.parallel, self.shared_norm = config.parallel_residual, config.shared_norm
-        self.residual_scale = config.residual_scale
+        self.residual_scale, self.residual_from_norm = config.residual_scale, config.residual_from_norm
         self.self_attn = Attention(config, layer)
         self.mlp: Mlp | Experts = Experts(config, layer) if config.has_experts(layer) else Mlp(config, layer)
         if config.pre_norm:
@@ -64,10 +64,10 @@ class Block(nn.Module):
             entered = normed if self.post_attention_layernorm is None else self.post_attention_layernorm(x)
             mlp_out = self._leave(self.mlp(entered), self.mlp_out_layernorm, self.hook_mlp_out)
             return self.hook_resid_post(x + attn_out + mlp_out)  # (T, M)
-        x = self.hook_resid_mid(x + attn_out)  # (T, M)
+        x = self.hook_resid_mid((normed if self.residual_from_norm else x) + attn_out)  # (T, M)
         entered = x if self.post_attention_layernorm is None else self.post_attention_layernorm(x)
         mlp_out = self._leave(self.mlp(entered), self.mlp_out_layernorm, self.hook_mlp_out)
-        return self.hook_resid_post(x + mlp_out)  # (T, M)
+        return self.hook_resid_post((entered if self.residual_from_norm else x) + mlp_out)  # (T, M)
 
     def _leave(self, out: Tensor, norm: Norm | None, hook: HookPoint) -> Tensor:
         """What attention or MLP adds to the residual stream, (T, M)."""

@@ -7,9 +7,39 @@ from typing import Any
 
 from model.errors import DecoderscopeError
 from model.families.base import Family, GGUFMap, Target, TensorRule
+from model.families.bloom import BLOOM
+from model.families.falcon import FALCON
+from model.families.gemma import GEMMA
+from model.families.gemma2 import GEMMA2
+from model.families.gemma3 import GEMMA3
+from model.families.gpt2 import GPT2
+from model.families.gpt_neox import GPT_NEOX
 from model.families.llama import LLAMA
+from model.families.mistral import MISTRAL
+from model.families.mixtral import MIXTRAL
+from model.families.olmo2 import OLMO2
+from model.families.phi3 import PHI3
+from model.families.qwen2 import QWEN2
+from model.families.qwen3 import QWEN3
+from model.families.qwen3_moe import QWEN3_MOE
 
-FAMILIES: tuple[Family, ...] = (LLAMA,)
+FAMILIES: tuple[Family, ...] = (
+    BLOOM,
+    FALCON,
+    GEMMA,
+    GEMMA2,
+    GEMMA3,
+    GPT2,
+    GPT_NEOX,
+    LLAMA,
+    MISTRAL,
+    MIXTRAL,
+    OLMO2,
+    PHI3,
+    QWEN2,
+    QWEN3,
+    QWEN3_MOE,
+)
 
 ENCODERS = frozenset(  # the usual ones, so that the refusal can say why
     {"albert", "bert", "camembert", "clip", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "esm"}

@@ -53,6 +53,7 @@ class GGUFMap:
     lists), the values of those `config_tensors` the file has, and the names of all its tensors.
     `names(config)` maps GGUF tensor names to those of the family's rules; `fix(name, tensor, config)` undoes what
     the converter did to the tensor with that (rule) name. `accepts(meta)` tells families of one architecture apart.
+    `rules` stand in for the family's where the file's tensors are cut otherwise (stacked experts).
     """
 
     arch: str
@@ -60,6 +61,7 @@ class GGUFMap:
     names: Callable[[DecoderConfig], dict[str, str]]
     fix: Callable[[str, Tensor, DecoderConfig], Tensor]
     accepts: Callable[[Mapping[str, Any]], bool] = any_file
+    rules: Callable[[DecoderConfig], list[TensorRule]] | None = None
     config_tensors: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -74,6 +76,11 @@ class Family:
     rules: Callable[[DecoderConfig], list[TensorRule]]
     ignored: tuple[str, ...] = ()
     gguf: GGUFMap | None = None
+
+    def gguf_rules(self, config: DecoderConfig) -> list[TensorRule]:
+        """The rules for a GGUF file's tensors, by the names `gguf.names` gives them."""
+        own = self.gguf.rules if self.gguf is not None else None
+        return (own or self.rules)(config)
 
 
 def rule(

@@ -27,6 +27,9 @@ LAYER_NAMES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+QK_NORM_NAMES = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+OUTPUT_NORM_NAMES = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+SANDWICH_NAMES = OUTPUT_NORM_NAMES | {"ffn_norm": "pre_feedforward_layernorm"}
 TOP_NAMES = {
     "token_embd.weight": "model.embed_tokens.weight",
     "output_norm.weight": "model.norm.weight",
@@ -62,6 +65,11 @@ def gguf_config(
         "tie_word_embeddings": tied if names is None else "output.weight" not in names,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def partial_for(rotated: int, d_head: int) -> float:
+    """The partial rotary factor whose whole part of `d_head` is exactly `rotated`."""
+    return min(1.0, (rotated + 0.5) / d_head)
 
 
 def gguf_rope_scaling(

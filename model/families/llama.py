@@ -14,33 +14,18 @@ from model.config import DecoderConfig
 from model.families.base import Family, GGUFMap
 from model.families.gguf_layout import CONFIG_TENSORS, gguf_config, gguf_names, gguf_rope_scaling, unpermute_qk
 from model.families.llama_layout import IGNORED, llama_rules
-from model.families.reading import ConfigReader, read_rope
+from model.families.reading import ConfigReader, llama_like
 
 
 def read_config(values: Mapping[str, Any]) -> DecoderConfig:
     """DecoderConfig of a Llama config.json."""
     reader = ConfigReader(values)
-    d_model = reader.size("d_model", "hidden_size")
-    n_heads, n_kv_heads = reader.heads("num_key_value_heads")
-    d_head = reader.head_size(d_model, n_heads, "head_dim")
-    n_ctx = reader.size("n_ctx", "max_position_embeddings", default=2048)
     attention_bias = reader.flag("attention_bias", default=False)
     return DecoderConfig(
         family="llama",
-        d_vocab=reader.size("d_vocab", "vocab_size"),
-        d_model=d_model,
-        n_layers=reader.size("n_layers", "num_hidden_layers"),
-        n_heads=n_heads,
-        n_kv_heads=n_kv_heads,
-        d_head=d_head,
-        d_mlp=reader.size("d_mlp", "intermediate_size"),
-        n_ctx=n_ctx,
-        tied_head=reader.flag("tie_word_embeddings", default=False),
-        rope=read_rope(reader, d_head, n_ctx),
+        **llama_like(values, n_ctx=2048),
         qkv_bias=attention_bias,
         out_bias=attention_bias,
-        norm_eps=reader.number("rms_norm_eps", default=1e-6),
-        activation=reader.activation("hidden_act", default="silu"),
         mlp_bias=reader.flag("mlp_bias", default=False),
     )
 
@@ -57,6 +42,11 @@ def gguf_to_config(
     return config
 
 
+def has_no_experts(meta: Mapping[str, Any]) -> bool:
+    """False for llama files with experts, which are Mixtral."""
+    return not meta.get("llama.expert_count")
+
+
 LLAMA = Family(
     name="llama",
     model_types=("llama",),
@@ -68,6 +58,7 @@ LLAMA = Family(
         hf_config=gguf_to_config,
         names=gguf_names,
         fix=unpermute_qk,
+        accepts=has_no_experts,
         config_tensors=CONFIG_TENSORS,
     ),
 )

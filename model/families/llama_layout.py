@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from torch import Tensor
+
 from model.config import DecoderConfig
-from model.families.base import Target, TensorRule, rule
+from model.families.base import Take, Target, TensorRule, rule, without_prefix
 
 # checkpoint name → our name, of a layer's norms
 LLAMA_NORMS = {"input_layernorm": "input_layernorm", "post_attention_layernorm": "post_attention_layernorm"}
@@ -39,6 +41,26 @@ def head_rule(config: DecoderConfig, source: str = "lm_head.weight") -> TensorRu
     shape = (config.d_vocab, config.d_model)
     targets = () if config.tied_head else (Target(name="lm_head.weight"),)
     return TensorRule(source=source, shape=shape, targets=targets, optional=config.tied_head)
+
+
+def rows(begin: int, end: int) -> Take:
+    """Takes rows begin … end - 1."""
+
+    def take(tensor: Tensor) -> Tensor:
+        return tensor[begin:end]
+
+    return take
+
+
+def split_rule(source: str, targets: Mapping[str, int], *width: int, prefix: str = "model.") -> TensorRule:
+    """A rule for a tensor whose rows are several parameters one after the other (name → rows); `width` is the rest of
+    its shape."""
+    parts, begin = [], 0
+    for name, count in targets.items():
+        parts.append(Target(name=name, take=rows(begin, begin + count)))
+        begin += count
+    aliases = without_prefix(source, prefix)
+    return TensorRule(source=source, shape=(begin, *width), targets=tuple(parts), aliases=aliases)
 
 
 def linear_rules(source: str, target: str, d_out: int, d_in: int, *, bias: bool) -> list[TensorRule]:

@@ -111,10 +111,18 @@ class ConfigReader:
             raise ConfigError(name, value, "an object")
         return ConfigReader(value, f"{name}.")
 
-    def heads(self, *kv_names: str, names: tuple[str, ...] = ("num_attention_heads",)) -> tuple[int, int]:
-        """Query heads and KV heads, the second a divisor of the first (and equal to it where absent)."""
+    def heads(
+        self, *kv_names: str, names: tuple[str, ...] = ("num_attention_heads",), kv_default: int | None = None
+    ) -> tuple[int, int]:
+        """Query heads and KV heads, the second a divisor of the first.
+
+        A null means as many as query heads, and so does an absent one unless the family has a `kv_default`.
+        """
         n_heads = self.size("n_heads", *names)
-        n_kv_heads = self.size("n_kv_heads", *kv_names, default=n_heads) if kv_names else n_heads
+        absent = n_heads
+        if kv_default is not None and not any(name in self.values for name in kv_names):
+            absent = kv_default
+        n_kv_heads = self.size("n_kv_heads", *kv_names, default=absent) if kv_names else n_heads
         if n_heads % n_kv_heads:
             name, value = self.find(*kv_names)
             raise ConfigError(name, value, f"a divisor of {names[0]} ({n_heads})")
@@ -128,6 +136,12 @@ class ConfigReader:
             raise ConfigError(model_name, d_model, f"a multiple of the number of attention heads ({n_heads})")
         return d_model // n_heads
 
+    def refuse(self, name: str, *, unless: object, why: str) -> None:
+        """Raise ConfigError where an optional field says something the core does not do."""
+        found_name, value = self.find(name)
+        if value is not None and value != unless:
+            raise ConfigError(found_name, value, why)
+
     def layer_kinds(self, n_layers: int, default: tuple[LayerKind, ...] = ()) -> tuple[LayerKind, ...]:
         """`layer_types` in our words: one per layer."""
         words: dict[str, LayerKind] = {"full_attention": "full", "sliding_attention": "sliding"}
@@ -137,6 +151,58 @@ class ConfigReader:
         if not isinstance(value, list) or len(value) != n_layers or not all(item in words for item in value):
             raise ConfigError(name, value, f"a list of {n_layers} of {', '.join(words)}")
         return tuple(words[item] for item in value)
+
+
+def llama_like(
+    values: Mapping[str, Any],
+    *,
+    n_ctx: int,
+    kv_default: int | None = None,
+    d_head: int | None = None,
+    norm_eps: float = 1e-6,
+    theta: float = 10_000.0,
+    tied: bool = False,
+    activation: tuple[str, ...] = ("hidden_act",),
+    activation_default: str = "silu",
+) -> dict[str, Any]:
+    """The DecoderConfig fields that every config in Llama's field names states; the rest are a family's defaults."""
+    reader = ConfigReader(values)
+    d_model = reader.size("d_model", "hidden_size")
+    n_heads, n_kv_heads = reader.heads("num_key_value_heads", kv_default=kv_default)
+    if d_head is None or reader.find("head_dim")[1] is not None:
+        d_head = reader.head_size(d_model, n_heads, "head_dim")
+    n_ctx = reader.size("n_ctx", "max_position_embeddings", default=n_ctx)
+    return {
+        "d_vocab": reader.size("d_vocab", "vocab_size"),
+        "d_model": d_model,
+        "n_layers": reader.size("n_layers", "num_hidden_layers"),
+        "n_heads": n_heads,
+        "n_kv_heads": n_kv_heads,
+        "d_head": d_head,
+        "d_mlp": reader.size("d_mlp", "intermediate_size"),
+        "n_ctx": n_ctx,
+        "tied_head": reader.flag("tie_word_embeddings", default=tied),
+        "rope": read_rope(reader, d_head, n_ctx, theta=theta),
+        "norm_eps": reader.number("rms_norm_eps", default=norm_eps),
+        "activation": reader.activation(*activation, default=activation_default),
+    }
+
+
+def all_sliding(n_layers: int, window: int | None) -> dict[str, Any]:
+    """Sliding-window fields of a family whose layers all slide (`window` positions) or, with None, none do."""
+    return {"sliding_window": window, "layer_kinds": ("sliding",) * n_layers} if window is not None else {}
+
+
+def qwen_sliding(reader: ConfigReader, n_layers: int) -> dict[str, Any]:
+    """Sliding-window fields of Qwen: only with `use_sliding_window`, from layer `max_window_layers` on."""
+    if not reader.flag("use_sliding_window", default=False):
+        return {}
+    window = ConfigReader({"sliding_window": 4096, **reader.values}).maybe_whole("sliding_window")
+    if window is None:
+        return {}
+    first = reader.whole("max_window_layers", low=0, high=1 << 31, default=28)
+    kinds: tuple[LayerKind, ...] = tuple("sliding" if layer >= first else "full" for layer in range(n_layers))
+    return {"sliding_window": window, "layer_kinds": reader.layer_kinds(n_layers, kinds)}
 
 
 def read_rope(

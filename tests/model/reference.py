@@ -57,20 +57,21 @@ class Reference:
         cache = transformers.DynamicCache()  # without a config it keeps every key of sliding-window layers too
         traces = []
         for ids in chunks:
-            with torch.no_grad(), _spy(self.model) as (q, k, patterns), _residuals(self.model) as resid:
-                out = self.model(torch.tensor([ids]), cache=cache, use_cache=True, output_attentions=True)
-            seen = patterns or [weights[0] for weights in out.attentions]
+            with torch.no_grad(), _spy(self.model) as (q, patterns), _residuals(self.model) as resid:
+                eager = self.model.config._attn_implementation == "eager"
+                out = self.model(torch.tensor([ids]), cache=cache, use_cache=True, output_attentions=eager)
+            seen = patterns or [weights[0] for weights in out.attentions or ()]
+            k = [layer.keys[0].clone() for layer in cache.layers]
             traces.append(Trace(logits=out.logits[0], resid=resid, q=q, k=k, patterns=seen))
         return traces
 
 
 @lru_cache(maxsize=64)
-def _reference(name: str, fields: str, seed: int, gain: float) -> Reference:
-    kwargs = {"vocab_size": D_VOCAB, "pad_token_id": None} | json.loads(fields)
+def _reference(name: str, fields: str, seed: int, gain: float, attention: str) -> Reference:
+    kwargs = {"vocab_size": D_VOCAB, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2} | json.loads(fields)
     config = getattr(transformers, f"{name}Config")(**kwargs)
-    config._attn_implementation = "eager"
     torch.manual_seed(seed)
-    model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
     for path, weight in model.named_parameters():
         weight.requires_grad_(False)
         _randomise(path, weight, gain)
@@ -81,9 +82,12 @@ def _reference(name: str, fields: str, seed: int, gain: float) -> Reference:
     return Reference(model=model, config=saved, tensors=tensors)
 
 
-def reference(name: str, *, seed: int = 0, gain: float = 1.6, **fields: Any) -> Reference:
-    """`transformers`' {name}ForCausalLM with these config fields and random weights; cached."""
-    return _reference(name, json.dumps(fields, sort_keys=True), seed, gain)
+def reference(name: str, *, seed: int = 0, gain: float = 1.6, attention: str = "eager", **fields: Any) -> Reference:
+    """The causal model of `transformers`' {name}Config with these fields and random weights; cached.
+
+    Its "sdpa" attention returns no patterns.
+    """
+    return _reference(name, json.dumps(fields, sort_keys=True), seed, gain, attention)
 
 
 def _randomise(path: str, weight: Tensor, gain: float) -> None:
@@ -99,31 +103,42 @@ def _randomise(path: str, weight: Tensor, gain: float) -> None:
 
 
 @contextmanager
-def _spy(model: Any) -> Iterator[tuple[list[Tensor], list[Tensor], list[Tensor]]]:
-    """q (H, T, D), k (K, S, D) and patterns as the reference's attention function gets and makes them."""
+def _spy(model: Any) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
+    """q (H, T, D) as the reference's attention uses it, and the patterns where its function returns them."""
     module = sys.modules[type(model).__module__]
     q_seen: list[Tensor] = []
-    k_seen: list[Tensor] = []
     patterns: list[Tensor] = []
-    original: Callable[..., Any] | None = getattr(module, "eager_attention_forward", None)
-    if original is None:
-        yield q_seen, k_seen, patterns
-        return
+    # the function that has q as used in its arguments (attention) or in what it returns (rotation, split)
+    for owner, name in (
+        (module, "eager_attention_forward"),
+        (module, "apply_rotary_pos_emb"),
+        (_bloom(model), "_reshape"),
+    ):
+        original: Callable[..., Any] | None = getattr(owner, name, None)
+        if original is not None:
+            break
+    assert original is not None
 
-    def spy(layer: nn.Module, query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Any:
-        q_seen.append(query[0].clone())
-        k_seen.append(key[0].clone())
-        out = original(layer, query, key, value, *args, **kwargs)
-        patterns.append(out[1][0].clone())
+    def spy(*args: Any, **kwargs: Any) -> Any:
+        out = original(*args, **kwargs)
+        if name == "eager_attention_forward":
+            patterns.append(out[1][0].clone())
+        q_seen.append((args[1] if name == "eager_attention_forward" else out[0])[0].clone())
         return out
 
-    with mock.patch.object(module, "eager_attention_forward", spy):
-        yield q_seen, k_seen, patterns
+    with mock.patch.object(owner, name, spy):
+        yield q_seen, patterns
+
+
+def _bloom(model: Any) -> Any:
+    return getattr(sys.modules[type(model).__module__], "BloomAttention", None)
 
 
 @contextmanager
 def _residuals(model: Any) -> Iterator[list[Tensor]]:
-    layers = next(module for module in model.modules() if isinstance(module, nn.ModuleList))
+    n_layers = model.config.num_hidden_layers
+    lists = (module for module in model.modules() if isinstance(module, nn.ModuleList))
+    layers = next(module for module in lists if len(module) == n_layers)
     seen: list[Tensor] = []
 
     def before(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -197,6 +212,10 @@ def error(ours: Trace, theirs: Trace) -> dict[str, float]:
     for name in ("resid", "q", "k", "patterns"):
         mine, reference_values = getattr(ours, name), getattr(theirs, name)
         if reference_values:
+            if name == "k":  # falcon's reference keeps a copy of the keys for every query head
+                reference_values = [
+                    k[:: k.shape[0] // own.shape[0]] for k, own in zip(reference_values, mine, strict=True)
+                ]
             pairs = zip(mine, reference_values, strict=True)
             errors |= {f"{name}.{layer}": (a - b).abs().max().item() for layer, (a, b) in enumerate(pairs)}
     return errors

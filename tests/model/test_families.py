@@ -29,7 +29,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture
 def judge(case: Case) -> Reference:
-    return reference(case.reference, gain=case.gain, **case.fields)
+    return reference(case.reference, gain=case.gain, attention=case.attention, **case.fields)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_equals_the_reference(judge: Reference, decoder: Decoder, prompt: list[i
     for mine, reference_trace in zip(ours, theirs, strict=True):
         errors = error(mine, reference_trace)
         assert max(errors.values()) < TOLERANCE, errors
-    peak = torch.stack([pattern.amax(-1).mean() for pattern in theirs[0].patterns])
+    peak = torch.stack([pattern.amax(-1).mean() for pattern in ours[0].patterns])
     assert peak.mean() > 0.3, "attention so flat that a wrong number would not show"
 
 
@@ -61,11 +61,12 @@ def test_equals_the_reference(judge: Reference, decoder: Decoder, prompt: list[i
 )
 def test_a_mutant_shows(name: str, mutant: str) -> None:
     case = CASES[name]
-    judge = reference(case.reference, gain=case.gain, **case.fields)
+    judge = reference(case.reference, gain=case.gain, attention=case.attention, **case.fields)
     decoder = decoder_for(judge.config, judge.tensors)
-    wrong = assemble(case.mutants[mutant](decoder.config), decoder.state_dict())
+    wrong = assemble(*case.mutants[mutant](decoder.config, decoder.state_dict()))
     ids = prompt_of(case)
-    assert error(trace(wrong, ids)[0], judge.run(ids)[0])["logits"] > 100 * TOLERANCE
+    errors = [error(*pair)["logits"] for pair in zip(trace(wrong, ids), judge.run(ids), strict=True)]
+    assert max(errors) > 100 * TOLERANCE, errors
 
 
 def test_prefill_and_decode_equal_one_forward(decoder: Decoder, prompt: list[int]) -> None:
