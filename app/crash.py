@@ -93,9 +93,9 @@ def quit_on_signals(application: QApplication) -> None:
     notifier = QSocketNotifier(near.fileno(), QSocketNotifier.Type.Read, application)
 
     def wake() -> None:
-        near.recv(64)
-        application.closeAllWindows()
-        application.quit()
+        if near.recv(64):
+            application.closeAllWindows()
+            application.quit()
 
     def note(_number: int, _frame: FrameType | None) -> None:
         """Python runs this when the interpreter next does; the byte written to the socket wakes Qt's loop for it."""
@@ -104,6 +104,5 @@ def quit_on_signals(application: QApplication) -> None:
     signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, note)
-    application.setProperty("signal sockets", True)
-    notifier.destroyed.connect(near.close)
-    notifier.destroyed.connect(far.close)
+    # A slot that is a bound method keeps its object only weakly, and a collected socket would read as a signal.
+    notifier.destroyed.connect(lambda: (near.close(), far.close()))
