@@ -65,6 +65,9 @@ class Checkpoint:
         self.source.close()
 
 
+RulesOf = Callable[[DecoderConfig], list[TensorRule]]
+
+
 def _read_config(path: Path, family: Family, values: Mapping[str, Any]) -> DecoderConfig:
     try:
         return family.read_config(values)
@@ -80,15 +83,15 @@ def _family(path: Path, find: Callable[[Mapping[str, Any]], Family], values: Map
 
 
 def _matched(
-    path: Path, family: Family, config: DecoderConfig, ignored: Sequence[str], source: RowSource
+    path: Path, rules_of: RulesOf, config: DecoderConfig, ignored: Sequence[str], source: RowSource
 ) -> tuple[DecoderConfig, Match, tuple[str, ...]]:
     """Strict matching. A head the configuration calls tied but whose own weights differ is used, not dropped."""
-    rules = family.rules(config)
+    rules = rules_of(config)
     result = match(path, rules, ignored, source)
     warnings: tuple[str, ...] = ()
     if config.tied_head and _has_own_head(rules, config, source):
         config = replace(config, tied_head=False)
-        result = match(path, family.rules(config), ignored, source)
+        result = match(path, rules_of(config), ignored, source)
         warnings = (
             "The configuration ties the output head to the embedding, but the file holds a different head: it is used.",
         )
@@ -142,7 +145,7 @@ def open_folder(path: Path) -> Checkpoint:
     config = _read_config(config_path, family, values)
     source = SafetensorsSource(files, weight_map)
     try:
-        config, found, warnings = _matched(folder, family, config, family.ignored, source)
+        config, found, warnings = _matched(folder, family.rules, config, family.ignored, source)
     except BaseException:
         source.close()
         raise
@@ -207,7 +210,7 @@ def open_gguf_checkpoint(path: Path, digest: Callable[[], str]) -> Checkpoint:
         as_stored = config  # the head's tie, all that may change below, is nothing a fix looks at
         source = GGUFSource(files, header, gguf.names(config), lambda name, tensor: fix(name, tensor, as_stored))
         ignored = (*family.ignored, *gguf.ignored, *gguf.config_tensors)
-        config, found, warnings = _matched(path, family, config, ignored, source)
+        config, found, warnings = _matched(path, family.gguf_rules, config, ignored, source)
     except BaseException:
         files.close()
         raise
