@@ -25,7 +25,7 @@ def _reduce(values: Float32, ufunc: np.ufunc, axis: int, size: int) -> Float32:
     count = values.shape[axis]
     if count <= size:
         return values
-    starts = np.arange(size, dtype=np.int64) * count // size
+    starts = -(-np.arange(size, dtype=np.int64) * count // size)  # cell i lies on pixel ⌊i · size / count⌋
     reduced: Float32 = ufunc.reduceat(values, starts, axis=axis)
     return reduced
 

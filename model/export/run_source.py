@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
-from model.export.attention import SIGNED_STAGES, Check, Tile
-from model.export.raster import Float32, pool
+from model.export.attention import Check, Tile
+from model.export.raster import Float32
 from model.protocol.attention_requests import HeadView
 from model.run import Run
+from model.views.attention import matrix
 from model.views.attention_exact import exact
 from model.views.selection import chosen
-
-_BAND_CELLS = 2**21
-"""Exact cells held at a time while a picture is pooled from them."""
 
 
 class RunSource:
@@ -28,23 +22,6 @@ class RunSource:
         return exact(self._run, chosen(self._run, view), rows, cols, yield_point=self._check)
 
     def pooled(self, view: HeadView, rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) -> Tile:
-        """The rectangle on at most height × width cells, and its extremes, in bands of rows."""
-        count, signed = rows[1] - rows[0], view.stage in SIGNED_STAGES
-        height = min(height, count)
-        edges = [rows[0] + index * count // height for index in range(height)] + [rows[1]]
-        each = max(1, _BAND_CELLS // (cols[1] - cols[0]) * height // count)
-        low, high = math.inf, -math.inf
-        bands = []
-        for first in range(0, height, each):
-            last = min(first + each, height)
-            values = self.exact(view, (edges[first], edges[last]), cols)
-            visible = values[~np.isnan(values)]
-            if visible.size:
-                low, high = min(low, float(visible.min())), max(high, float(visible.max()))
-            # the same rows a pixel as in one go: `pool` divides a band by its own count, so a pixel row at a time
-            bands += [
-                pool(values[edges[row] - edges[first] : edges[row + 1] - edges[first]], 1, width, signed=signed)
-                for row in range(first, last)
-            ]
-        found = low <= high
-        return Tile(values=np.concatenate(bands), low=low if found else math.nan, high=high if found else math.nan)
+        """The rectangle on at most height × width cells, and its extremes: what the window draws."""
+        tile = matrix(self._run, view, rows=rows, cols=cols, pixels=(height, width), yield_point=self._check)
+        return Tile(values=tile.values, low=tile.low, high=tile.high)
