@@ -150,7 +150,7 @@ class StepTable(QTableView):
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         used = 0
-        for column, sample in ((STEP, "0,000"), (P, "0.000"), (ENTROPY, "00.00"), (MS, "00,000")):
+        for column, sample in ((STEP, "000"), (P, "0.000"), (ENTROPY, "0.00"), (MS, "0,000")):
             width = max(metrics.horizontalAdvance(sample), hint.horizontalAdvance(tr(_HEADERS[column]))) + 11
             header.resizeSection(column, width)
             used += width

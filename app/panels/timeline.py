@@ -121,7 +121,7 @@ def step_rows(session: Session) -> tuple[StepRow, ...]:
     prefill = StepRow(
         node=session.n_prompt - 1,
         step=0,
-        piece=tr("prefill · {n} tokens", n=f"{session.n_prompt:,}"),
+        piece=tr("prefill · {n} tok", n=f"{session.n_prompt:,}"),
         p=None,
         entropy=None,
         ms=session.prefill_ms,

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+import re
+import string
+
+import pytest
+
+from app import i18n, resources
+from tests.app.catalogue import texts
+
+LANGUAGES = sorted(set(i18n.LANGUAGES) - {"en"})
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_is_translated(language: str) -> None:
+    catalogue = i18n.load_catalogue(language)
+    missing = {text: where for text, where in texts().items() if not catalogue.get(text)}
+    assert missing == {}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_translations_keep_the_places_of_values(language: str) -> None:
+    wrong = {text: to for text, to in i18n.load_catalogue(language).items() if fields(text) != fields(to)}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_catalogue_is_sorted_and_has_no_key_twice(language: str) -> None:
+    pairs = json.loads(resources.text(f"translations/{language}.json"), object_pairs_hook=list)
+    keys = [key for key, _ in pairs]
+    assert keys == sorted(set(keys))
+
+
+def test_language_is_switched_live_and_back(qapp: object) -> None:
+    try:
+        assert i18n.set_language("zh_CN") == "zh_CN"
+        assert i18n.tr("Prompt") == "提示词"
+        assert i18n.tr("{n} tokens · {left} left", n=3, left=5) == "3 个词元 · 剩余 5"
+    finally:
+        i18n.set_language("en")
+    assert i18n.tr("Prompt") == "Prompt"
+
+
+def test_chinese_uses_full_width_marks() -> None:
+    half = re.compile(r"[\u4e00-\u9fff][,;:?]|[,;:?][\u4e00-\u9fff]")
+    assert [to for to in i18n.load_catalogue("zh_CN").values() if half.search(to)] == []

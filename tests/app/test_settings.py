@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.settings import MAX_BYTES, Settings, config_folder, write_atomically
+
+
+def test_what_is_changed_comes_back(tmp_path: Path, qtbot: QtBot) -> None:
+    settings = Settings(tmp_path / "settings.json")
+    with qtbot.waitSignal(settings.changed) as changed:
+        settings.update(theme="light", text_scale=1.5)
+    assert changed.args == [frozenset({"theme", "text_scale"})]
+    settings.update_panel("export", dpi=300)
+    settings.add_recent("a")
+    settings.add_recent("b")
+    settings.add_recent("a")
+    settings.save()
+    again = Settings(tmp_path / "settings.json")
+    assert (again.values.theme, again.values.text_scale) == ("light", 1.5)
+    assert again.panel("export") == {"dpi": 300}
+    assert again.values.recent_models == ("a", "b")
+    assert again.notices == []
+
+
+def test_it_saves_by_itself_soon(tmp_path: Path, qtbot: QtBot) -> None:
+    settings = Settings(tmp_path / "settings.json")
+    settings.update(language="zh_CN")
+    qtbot.waitUntil((tmp_path / "settings.json").exists)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"theme": 7}',
+        b'{"version": 99, "theme": "light"}',
+        b'{"version": "x"}',
+        b"[" * 100_000,
+        b" " * (MAX_BYTES + 1),
+    ],
+    ids=["empty", "cut", "list", "not-utf8", "wrong-type", "newer", "bad-version", "nested", "huge"],
+)
+def test_a_bad_file_gives_defaults_a_notice_and_a_backup(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(content)
+    settings = Settings(path)
+    assert settings.values == type(settings.values)()
+    (backup,) = tmp_path.glob("settings.backup-*.json")
+    assert backup.read_bytes() == content
+    assert len(settings.notices) == 1
+    assert str(backup) in settings.notices[0]
+    settings.update(theme="dark")
+    settings.save()
+    assert json.loads(path.read_text())["theme"] == "dark"
+
+
+def test_a_bad_file_with_braces_in_its_error_is_told_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "{odd} name"
+    folder.mkdir()
+    (folder / "settings.json").write_text("{")
+    assert "{odd} name" in Settings(folder / "settings.json").notices[0]
+
+
+def test_a_folder_that_is_a_file_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "deeper").write_text("in the way")
+    _check_unwritable(tmp_path / "deeper" / "settings.json")
+
+
+def _check_unwritable(path: Path) -> None:
+    settings = Settings(path)
+    read_notices = len(settings.notices)
+    settings.update(theme="light")
+    settings.save()
+    settings.update(theme="dark")
+    settings.save()
+    assert settings.values.theme == "dark"
+    assert len(settings.notices) == read_notices + 1
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"old")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["settings.json"]
+
+
+def test_the_folder_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
+    assert config_folder() == tmp_path
