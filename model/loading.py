@@ -261,7 +261,7 @@ def _load(
     )
     checkpoint.verify()
     warnings = (*checkpoint.warnings, *notes, *bad.warnings())
-    return _finish(decoder, tokenizer, plan.name, place.label, checkpoint.digest(), warnings)
+    return _proved(_finish(decoder, tokenizer, plan.name, place.label, checkpoint.digest(), warnings))
 
 
 def _open_gguf(
@@ -270,6 +270,7 @@ def _open_gguf(
     """From the prepared form where there is one or one is worth making, else straight from the file."""
     digest = gguf_digest(place.path, progress, check)
     found = prepared.find(digest, progress, check)
+    made_now = found is None
     if found is None:
         with _checkpoint(place, progress, check) as checkpoint:
             if not prepared.worth_preparing(4 * checkpoint.parameters):
@@ -278,7 +279,9 @@ def _open_gguf(
         found = prepared.find(digest, progress, check)
         if found is None:
             raise AssertionError("the prepared model is not what was written")
-    return _open_prepared(place, found, digest, device, dtype, progress, check)
+    model = _open_prepared(place, found, digest, device, dtype, progress, check)
+    as_prepared = device.type == "cpu" and dtype == torch.float32
+    return _proved(model) if made_now or not as_prepared else model  # proved when it was made: opening stays quick
 
 
 def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: CheckCancel) -> None:
@@ -363,11 +366,6 @@ def _finish(
     decoder: Decoder, tokenizer: Tokenizer, name: str, source: str, digest: str, warnings: tuple[str, ...]
 ) -> LoadedModel:
     require_whole(decoder)
-    logits = decoder(torch.zeros(1, dtype=torch.int64, device=decoder.device), decoder.new_cache())
-    if not bool(torch.isfinite(logits).all()):
-        warnings += (
-            "A first forward pass gave NaN or infinite logits: the weights are damaged or overflow in this dtype.",
-        )
     config = decoder.config
     parameters = sum(parameter.numel() for parameter in decoder.parameters())
     info = ModelInfo(
@@ -395,3 +393,13 @@ def _finish(
         warnings=warnings,
     )
     return LoadedModel(decoder=decoder, tokenizer=tokenizer, info=info)
+
+
+def _proved(model: LoadedModel) -> LoadedModel:
+    """The model after a forward pass of one token; a warning is added when its logits make no sense."""
+    decoder = model.decoder
+    logits = decoder(torch.zeros(1, dtype=torch.int64, device=decoder.device), decoder.new_cache())
+    if bool(torch.isfinite(logits).all()):
+        return model
+    warning = "A first forward pass gave NaN or infinite logits: the weights are damaged or overflow in this dtype."
+    return replace(model, info=replace(model.info, warnings=(*model.info.warnings, warning)))
