@@ -113,9 +113,14 @@ python_packages() {
     done
     target=.
     [ "$level" = run ] || target=.[dev]
-    say "installing the pinned packages into $venv (about 1.5 GB, once; minutes on a slow line)"
+    if [ -e "$venv/.ready-run" ] || [ -e "$venv/.ready-dev" ]; then
+        say "bringing the packages in $venv up to date"
+    else
+        say "installing the pinned packages into $venv (about 1.5 GB, once; minutes on a slow line)"
+    fi
     quietly pip_install setuptools || die "pip could not install the pinned packages (see above)"
-    quietly pip_install --no-build-isolation --editable "$target" || die "pip could not install the pinned packages (see above)"
+    quietly pip_install --no-build-isolation --editable "$target" ||
+        die "pip could not install the pinned packages (see above)"
     printf '%s\n' "$now" >"$venv/.ready-$level"
 }
 
