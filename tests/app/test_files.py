@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -11,11 +13,13 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.engine import EngineClient, EngineState
 from app.files import FileExport
 from model.export.files import ExportedFile
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo
 from model.protocol.wire import ErrorInfo, Progress
+from tests import fake_engine
 
 MESSAGE = ExportAttention(view=HeadView(layer=0, head=0))
 TIMEOUT = 10_000
@@ -163,3 +167,40 @@ def test_the_window_does_not_wait_for_the_disk(
     assert time.monotonic() - began < 0.2
     qtbot.waitUntil(lambda: outcome.over, timeout=TIMEOUT)
     assert outcome.finished
+
+
+def test_the_engines_death_leaves_nothing_half_written(qtbot: QtBot, tmp_path: Path) -> None:
+    client = EngineClient(command=fake_engine.command())
+    client.start()
+    qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=TIMEOUT)
+    (tmp_path / "a.png").write_bytes(b"old")
+    export = FileExport(client, tmp_path, overwrite=True)
+    outcome = Outcome(export)
+    export.start(ExportAttention(view=HeadView(layer=0, head=0), dpi=1_000_000))  # parts without an end
+    qtbot.waitUntil(lambda: len(names(tmp_path)) == 2, timeout=TIMEOUT)
+    assert client._child is not None
+    os.kill(client._child.processId(), signal.SIGKILL)
+    qtbot.waitUntil(lambda: outcome.over, timeout=TIMEOUT)
+    assert [error.code for error in outcome.failed] == ["engine_lost"]
+    assert names(tmp_path) == ["a.png"]
+    assert (tmp_path / "a.png").read_bytes() == b"old"
+    client.close()
+    export.deleteLater()
+    client.deleteLater()
+
+
+def test_a_cancel_reaches_the_engine(qtbot: QtBot, tmp_path: Path) -> None:
+    client = EngineClient(command=fake_engine.command())
+    client.start()
+    qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=TIMEOUT)
+    export = FileExport(client, tmp_path, overwrite=True)
+    outcome = Outcome(export)
+    export.start(ExportAttention(view=HeadView(layer=0, head=0), dpi=1_000_000))
+    qtbot.waitUntil(lambda: len(names(tmp_path)) == 1, timeout=TIMEOUT)
+    export.cancel()
+    qtbot.waitUntil(lambda: outcome.over, timeout=TIMEOUT)
+    assert [error.code for error in outcome.failed] == ["cancelled"]
+    assert names(tmp_path) == []
+    client.close()
+    export.deleteLater()
+    client.deleteLater()
