@@ -41,6 +41,8 @@ EXIT_STREAM_ENDED, EXIT_START_FAILED, EXIT_PROTOCOL = 0, 1, 2
 BACKGROUND_AFTER_SECONDS = 0.25  # how long a model request runs before background views are served inside it
 DEFAULT_NICE = 10
 
+_OUT_OF_MEMORY = ("can't allocate memory", "backend out of memory", "CUDA error: out of memory")  # host, mps, cuda
+
 log = logging.getLogger(__name__)
 
 
@@ -55,6 +57,17 @@ class OutOfMemoryError(DecoderscopeError):
             f"Memory ran out on {device} during {method}. The model is still open: try a shorter prompt, a smaller "
             "dtype or another device, or close other programs."
         )
+
+
+class DeviceFailedError(DecoderscopeError):
+    """A GPU reported a fault; its context is of no use any more, and only a new process gets another one."""
+
+    code = "device_failed"
+
+    def __init__(self, method: str, device: str, reason: str) -> None:
+        self.method, self.device, self.reason = method, device, reason
+        first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
+        super().__init__(f"{device} failed during {method} ({first}). Restart the engine; the run comes back.")
 
 
 def serve(
@@ -201,12 +214,12 @@ class Server:
             return None, None
         except DecoderscopeError as error:
             return None, ErrorInfo.of(error) if not isinstance(error, OutOfMemoryError) else error
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # Rust panics in libraries are BaseExceptions
+        except BaseException as error:  # Rust panics and a library's sys.exit are BaseExceptions
             if is_out_of_memory(error):
                 return None, OutOfMemoryError(method, self._device())
             log.exception("%s failed", method)
+            if type(error).__name__ == "AcceleratorError":
+                return None, DeviceFailedError(method, self._device(), str(error))
             return None, ErrorInfo(
                 code="internal",
                 message=f"Something went wrong inside the engine during {method}: {type(error).__name__}: {error}",
@@ -281,5 +294,5 @@ def is_out_of_memory(error: BaseException) -> bool:
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"
-        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+        or (isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY))
     )

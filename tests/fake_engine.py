@@ -63,6 +63,19 @@ def _run_out_of_memory(_job: Job) -> Answer:
     raise MemoryError
 
 
+def _run_out_as_torch_says(_job: Job) -> Answer:
+    raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: you tried")
+
+
+def _leave(_job: Job) -> Answer:
+    sys.exit("a library leaves")
+
+
+def _fail_as_a_gpu(_job: Job) -> Answer:
+    kind = type("AcceleratorError", (RuntimeError,), {})
+    raise kind("CUDA error: device-side assert triggered\nmore lines")
+
+
 def _print(_job: Job) -> None:
     print("a library says hello")  # noqa: T201 - this is what libraries do
     os.write(1, b"DSC1 and not through sys.stdout either\n" * 100)
@@ -112,7 +125,8 @@ def _count(job: Job) -> None:
 ACTS: dict[str, Callable[[Job], Answer | None]] = {
     "raise": _fail, "refuse": _refuse, "memory": _run_out_of_memory, "print": _print, "input": _read_input,
     "hang": _hold_the_interpreter, "sleep": _sleep, "die": _crash, "exit": _exit, "garbage": _write_garbage,
-    "large": _answer_too_much, "wrong": _answer_wrongly, "progress": _count,
+    "leave": _leave, "fault": _fail_as_a_gpu, "allocate": _run_out_as_torch_says, "large": _answer_too_much,
+    "wrong": _answer_wrongly, "progress": _count,
 }  # fmt: skip
 
 
@@ -217,4 +231,4 @@ def command() -> list[str]:
 
 def main() -> None:
     """Serves stdin and stdout."""
-    sys.exit(serve(load=load))  # type: ignore[arg-type]
+    sys.exit(serve(load=load, nice=int(os.environ.get("FAKE_ENGINE_NICE", "0"))))  # type: ignore[arg-type]

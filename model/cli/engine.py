@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import sys
 
 from model.cli.command import Command, UsageError, whole
 
@@ -25,6 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serves until the other side is gone."""
+    if sys.stdin.isatty():
+        raise UsageError("the engine speaks to a window, not to a terminal: start the window, or give it this command")
     from model.server import load_handlers, serve  # noqa: PLC0415 - numpy and msgspec, before nothing else needs them
 
     return serve(load=functools.partial(load_handlers, options.threads), nice=_nice(options.nice))

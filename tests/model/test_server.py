@@ -72,6 +72,9 @@ def test_what_is_printed_does_not_touch_the_stream(engine: EngineChild) -> None:
     [
         ("refuse", "bad_value", "source is 'refuse'"),
         ("raise", "internal", "ZeroDivisionError: on purpose"),
+        ("leave", "internal", "SystemExit"),
+        ("fault", "device_failed", "Restart the engine"),
+        ("allocate", "out_of_memory", "shorter prompt"),
         ("memory", "out_of_memory", "shorter prompt"),
         ("large", "protocol", "over the limit"),
         ("wrong", "internal", "answered with Empty"),
@@ -149,8 +152,13 @@ def test_no_engine_outlives_its_parent(source: str) -> None:
     assert not alive(pid)
 
 
-def test_the_engine_lets_the_window_go_first_and_leaves_ctrl_c_to_it(engine: EngineChild) -> None:
-    assert engine.result(engine.ask(GetModel(name="x")))["download_bytes"] == os.nice(0) + 10
+def test_the_engine_lets_the_window_go_first() -> None:
+    with EngineChild(fake_engine.command(), FAKE_ENGINE_NICE="10") as nice:
+        assert nice.result(nice.ask(GetModel(name="x")))["download_bytes"] == os.nice(0) + 10
+
+
+def test_ctrl_c_is_the_windows_matter_and_sigterm_is_not(engine: EngineChild) -> None:
+    engine.result(engine.ask(Hello()))
     engine.process.send_signal(signal.SIGINT)
     assert engine.result(engine.ask(Hello()))["version"] == "fake"
     engine.process.terminate()
