@@ -37,7 +37,8 @@ class KVCache:
 
     def _empty(self, capacity: int) -> Tensor:
         shape = (self.config.n_kv_heads, capacity, self.config.d_head)
-        return torch.empty(shape, dtype=self.dtype, device=self.device)
+        with torch.inference_mode(False):  # the forward pass grows the cache; its owner may write to it too
+            return torch.empty(shape, dtype=self.dtype, device=self.device)
 
     @property
     def capacity(self) -> int:
