@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 SCALE_STEP = 0.1
 
 
+def commands_of(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
+    """All of them, in the order of the menus."""
+    return (
+        *file_commands(window),
+        *run_commands(ctx),
+        *look_commands(ctx),
+        *view_commands(window),
+        *model_commands(ctx, window),
+        *help_commands(window),
+    )
+
+
 def file_commands(window: MainWindow) -> tuple[Command, ...]:
     """Opening, exporting, leaving."""
     return (

@@ -39,12 +39,14 @@ class Application:
 
     def fill(self) -> None:
         """After the first paint: the engine's process, the shared state, the panels."""
+
         from app.context import AppContext  # noqa: PLC0415 - numpy and the protocol come in here
         from app.engine import EngineClient  # noqa: PLC0415
         from app.selection import Selection  # noqa: PLC0415
         from app.session import Session  # noqa: PLC0415
 
         window = self.window
+        window.furnish()
         engine = EngineClient(window, command=self.settings.values.engine_command or None)
         selection = Selection(window)
         session = Session(engine, selection, self.settings, self.notify, window)

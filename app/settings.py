@@ -6,12 +6,13 @@ notice. A folder that cannot be written is tolerated: preferences then last as l
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.i18n import tr
@@ -22,7 +23,8 @@ MAX_RECENT = 10
 MAX_BYTES = 4 * 2**20
 
 
-class Preferences(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+@dataclass(frozen=True, kw_only=True)
+class Preferences:
     """Everything that is remembered between starts. `layouts` and `geometry` are base64 of Qt's own states."""
 
     version: int = VERSION
@@ -32,7 +34,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     reduced_motion: bool = False
     geometry: str = ""
     layout: str = ""
-    layouts: dict[str, str] = {}
+    layouts: dict[str, str] = field(default_factory=dict)
     closed_panels: tuple[str, ...] = ()
     recent_models: tuple[str, ...] = ()
     engine_command: tuple[str, ...] = ()
@@ -41,7 +43,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     threads: int = 0
     last_folder: str = ""
     toured: bool = False
-    panels: dict[str, dict[str, Any]] = {}
+    panels: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Settings(QObject):
@@ -64,7 +66,7 @@ class Settings(QObject):
         """Replaces fields and saves soon."""
         changed = frozenset(name for name, value in changes.items() if getattr(self.values, name) != value)
         if changed:
-            self.values = msgspec.structs.replace(self.values, **changes)
+            self.values = replace(self.values, **changes)
             self._timer.start()
             self.changed.emit(changed)
 
@@ -91,13 +93,19 @@ class Settings(QObject):
         if not self._writable:
             return
         try:
-            write_atomically(self.path, msgspec.json.format(msgspec.json.encode(self.values), indent=1))
+            write_atomically(self.path, self._encoded())
         except OSError as error:
             self.forbid_writing(
                 tr("Preferences can't be saved ({path}: {why}); they last until the window closes.")
                 .replace("{path}", str(self.path))
                 .replace("{why}", error.strerror or str(error))
             )
+
+    def _encoded(self) -> bytes:
+        """The file's content: what differs from the defaults, and the version."""
+        defaults = asdict(Preferences())
+        changed = {name: value for name, value in asdict(self.values).items() if value != defaults[name]}
+        return json.dumps({"version": VERSION, **changed}, indent=1, ensure_ascii=False).encode()
 
     def _load(self) -> Preferences:
         try:
@@ -109,6 +117,8 @@ class Settings(QObject):
         except OSError as error:
             self.notices.append(tr("Preferences can't be read: {why}. The defaults are used.", why=error))
             return Preferences()
+        import msgspec  # noqa: PLC0415 - 18 ms that a first start saves before its first paint
+
         try:
             version = msgspec.json.decode(raw, type=_Version).version
             if version > VERSION:
@@ -132,7 +142,8 @@ class Settings(QObject):
         return Preferences()
 
 
-class _Version(msgspec.Struct):
+@dataclass(frozen=True)
+class _Version:
     version: int = VERSION
 
 

@@ -19,22 +19,18 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QStackedWidget, QWidget
 
-from app.actions import file_commands, help_commands, look_commands, model_commands, run_commands, view_commands
-from app.banners import BannerBar
 from app.i18n import set_language, tr
-from app.keys import KeyRouter
-from app.menus import MenuBar
 from app.notify import Trouble
-from app.pages import AbsentPage, StartPage
 from app.settings import log_folder
-from app.statusbar import StatusLine
-from app.toolbar import RunBar
+from app.start_page import StartPage
 
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
     from app.context import AppContext
     from app.docks import PanelDock, TabFrames
+    from app.keys import KeyRouter
     from app.notify import Notifier
+    from app.pages import AbsentPage
     from app.settings import Settings
     from app.theme import Theme
 
@@ -58,23 +54,18 @@ class MainWindow(QMainWindow):
         self._before_maximise: QByteArray | None = None
         self._maximised: PanelDock | None = None
         self._absent: AbsentPage | None = None
+        self.keys: KeyRouter | None = None
         self.setObjectName("MainWindow")
         self.setWindowTitle("Decoderscope")
         self.setMinimumSize(*MINIMUM_SIZE)
         self.setAcceptDrops(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-        self.keys = KeyRouter(self, commands)
-        self.bars: tuple[QWidget, ...] = ()
-        self._make_bars()
         self.start_page = StartPage(theme)
         self.start_page.painted = self.firstPaint.emit
         self.pages = QStackedWidget()
         self.pages.addWidget(self.start_page)
         self.setCentralWidget(self.pages)
-        notify.message.connect(self._say)
-        notify.notice.connect(self._tell)
-        notify.trouble.connect(self._show_trouble)
         settings.changed.connect(self._on_settings)
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
@@ -82,7 +73,23 @@ class MainWindow(QMainWindow):
         self._refresh.timeout.connect(self._refresh_bars)
         self._fit_to_screen()
 
+    def furnish(self) -> None:
+        """Menu, toolbar, status bar and keys: right after the first paint."""
+        from app.keys import KeyRouter  # noqa: PLC0415 - after the first paint
+
+        self.keys = KeyRouter(self, self.registry)
+        self.keys.watch(self.windowHandle())
+        self._make_bars()
+        self.notify.message.connect(self._say)
+        self.notify.notice.connect(self._tell)
+        self.notify.trouble.connect(self._show_trouble)
+
     def _make_bars(self) -> None:
+        from app.banners import BannerBar  # noqa: PLC0415 - after the first paint, as the next ones
+        from app.menus import MenuBar  # noqa: PLC0415
+        from app.statusbar import StatusLine  # noqa: PLC0415
+        from app.toolbar import RunBar  # noqa: PLC0415
+
         self.menu = MenuBar(self.theme, self.registry)
         self.setMenuBar(self.menu)
         self.run_bar = RunBar(self.theme, self.registry)
@@ -103,15 +110,10 @@ class MainWindow(QMainWindow):
 
     def populate(self, ctx: AppContext) -> None:
         """Makes commands, docks and panels; the start page gives way to them."""
+        from app.actions import commands_of  # noqa: PLC0415
+
         self.ctx = ctx
-        self.registry.add(
-            *file_commands(self),
-            *run_commands(ctx),
-            *look_commands(ctx),
-            *view_commands(self),
-            *model_commands(ctx, self),
-            *help_commands(self),
-        )
+        self.registry.add(*commands_of(ctx, self))
         ctx.session.changed.connect(self._on_topic)
         ctx.session.modelAbsent.connect(self._show_absent)
         self._bind_bars()
@@ -132,6 +134,7 @@ class MainWindow(QMainWindow):
         from app.panels import PANELS  # noqa: PLC0415
 
         assert self.ctx is not None
+        assert self.keys is not None
         self.area = DockArea()
         self._frames = TabFrames(self.area, self.theme)
         for panel_class in PANELS:
@@ -390,6 +393,8 @@ class MainWindow(QMainWindow):
     # the page for an absent model
 
     def _show_absent(self, why: str) -> None:
+        from app.pages import AbsentPage  # noqa: PLC0415
+
         assert self.ctx is not None
         self._hide_absent()
         session = self.ctx.session
@@ -452,12 +457,13 @@ class MainWindow(QMainWindow):
     # Qt
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not self.keys.unclaimed(event):
+        if self.keys is None or not self.keys.unclaimed(event):
             event.ignore()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.keys.watch(self.windowHandle())
+        if self.keys is not None:
+            self.keys.watch(self.windowHandle())
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.docks and self._absent is None:
