@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.errors import CancelledError
 from model.handlers.registry import Answer, EngineContext, handles
-from model.handlers.text import chat_text, tokens_of
+from model.handlers.text import tokens_of, wrapped
 from model.jobs import Job
 from model.protocol.run_requests import Branch, Prefill, PrefillReply, Restore, Seek, Step, StepPart
 from model.protocol.values import Node
@@ -19,8 +19,8 @@ def prefill(context: EngineContext, message: Prefill, job: Job) -> Answer:
     if message.ids is not None:
         text, tokens = tokens_of(tokenizer, message.ids)
     else:
-        text = chat_text(tokenizer, message.text)[0] if message.chat else message.text
-        tokens = tuple(tokenizer.offsets(text, add_special=message.add_special))
+        text, add_special, _ = wrapped(tokenizer, message)
+        tokens = tuple(tokenizer.offsets(text, add_special=add_special))
     run = Run(model)
     run.prefill(
         [token.id for token in tokens],

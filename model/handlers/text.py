@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from model.checkpoint.chat import ChatTemplateError, chat_text
 from model.handlers.registry import Answer, EngineContext, handles
 from model.jobs import Job
-from model.protocol.run_requests import Tokenize, TokenizeReply
+from model.protocol.run_requests import Prefill, Tokenize, TokenizeReply
 from model.protocol.values import Token
 from model.tokenizer import Tokenizer
 
@@ -17,17 +18,22 @@ MAX_TOKENS = 100_000  # so that a reply stays well under a frame's limit
 def tokenize(context: EngineContext, message: Tokenize, _job: Job) -> Answer:
     """The tokens of the text, or of the chat it makes."""
     tokenizer = context.need_model().tokenizer
-    text, notice = chat_text(tokenizer, message.text) if message.chat else (message.text, "")
-    tokens = tokenizer.offsets(text, add_special=message.add_special)
+    text, add_special, notice = wrapped(tokenizer, message)
+    tokens = tokenizer.offsets(text, add_special=add_special)
     if len(tokens) > MAX_TOKENS:
         notice = f"Only the first {MAX_TOKENS:,} of {len(tokens):,} tokens are listed."
     return TokenizeReply(text=text, tokens=tuple(tokens[:MAX_TOKENS]), notice=notice), {}
 
 
-def chat_text(tokenizer: Tokenizer, text: str) -> tuple[str, str]:
-    """The model's chat template around `text`, or `text` itself and why."""
-    del tokenizer
-    return text, "This model has no chat template: the text is used as it is."
+def wrapped(tokenizer: Tokenizer, message: Tokenize | Prefill) -> tuple[str, bool, str]:
+    """What is tokenised: the text, or the chat it makes by the model's template; whether special tokens are added (a
+    template brings its own); why no template was used where one was asked for."""
+    if not message.chat:
+        return message.text, message.add_special, ""
+    try:
+        return chat_text(tokenizer, [{"role": "user", "content": message.text}]), False, ""
+    except ChatTemplateError as error:
+        return message.text, message.add_special, str(error)
 
 
 def tokens_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:

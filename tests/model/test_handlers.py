@@ -134,6 +134,24 @@ def test_the_text_is_tokenised_as_it_is_typed(engine: EngineChild) -> None:
     assert len(long.tokens) == 100_000 and "120,000" in long.notice
 
 
+def test_a_chat_is_shown_and_prefilled_as_the_text_it_becomes(
+    child: EngineChild, default_model_path: Path, tiny: Path
+) -> None:
+    get(child, OpenModel(source=str(default_model_path)), ModelInfo)
+    shown = get(child, Tokenize(text="Hi\ud83d", chat=True), TokenizeReply)
+    assert shown.notice == "" and shown.text.endswith("<|im_start|>user\nHi\ud83d<|im_end|>\n<|im_start|>assistant\n")
+    assert [token.piece for token in shown.tokens if token.special][-3:] == [
+        "<|im_start|>", "<|im_end|>", "<|im_start|>",
+    ]  # fmt: skip
+    prefill = get(child, Prefill(text="Hi\ud83d", chat=True), PrefillReply)
+    assert prefill.text == shown.text and prefill.tokens == shown.tokens
+    bare = files.folder(tiny.parent / "no-template")
+    (bare / "tokenizer_config.json").write_text("{}")
+    get(child, OpenModel(source=str(bare)), ModelInfo)
+    plain = get(child, Tokenize(text="Hi", chat=True), TokenizeReply)
+    assert plain.text == "Hi" and "came without one" in plain.notice
+
+
 def test_prefill_step_back_and_forth_and_branch(engine: EngineChild) -> None:
     prefill = get(engine, Prefill(text=PROMPT), PrefillReply)
     state, root = prefill.state, prefill.state.n_prompt - 1
