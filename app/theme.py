@@ -127,11 +127,13 @@ class Theme(QObject):
         return round(length * self.text_scale)
 
     def install(self, app: QApplication) -> None:
-        """Makes this the application's theme and follows the system's where that is the choice."""
+        """Makes this the application's theme and follows the system's where that is the choice. The style sheet comes
+        with the first `apply`: nothing before the first paint needs it."""
         Theme._active = self
         app.setStyle("Fusion")
+        app.setFont(self.font(FontRole.UI))
+        app.setPalette(self.qt_palette())
         app.styleHints().colorSchemeChanged.connect(self._on_system)
-        self.apply()
 
     def apply(self) -> None:
         """Puts palette, font and style sheet on the application."""

@@ -77,6 +77,7 @@ class MainWindow(QMainWindow):
         """Menu, toolbar, status bar and keys: right after the first paint."""
         from app.keys import KeyRouter  # noqa: PLC0415 - after the first paint
 
+        self.theme.apply()
         self.keys = KeyRouter(self, self.registry)
         self.keys.watch(self.windowHandle())
         self._make_bars()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAIRS = 5
+PAIRS = 7
 
 
 def measure(which: str, cache: Path) -> tuple[float, set[str]]:
