@@ -8,7 +8,7 @@ is on another device. A node's rows never change, so going back to it copies the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -253,6 +253,20 @@ class ActivationStore:
         if found is None:
             raise NoLogitsError(node)
         return found
+
+    def put(self, nodes: Sequence[int], rows: Mapping[Key, Tensor]) -> None:
+        """Fills an empty store with recorded rows of the path `nodes`: ("k", l) and ("v", l) of every layer, and of the
+        rest what there is; layers without queries count as dropped. Raises BudgetError."""
+        self._ensure(len(nodes))
+        for layer in range(self.config.n_layers):
+            self.cache.append(layer, rows["k", layer], rows["v", layer])
+            if ("q", layer) not in rows:
+                self.drop_queries(layer)
+        for key, buffer in self._buffers.items():
+            if key in rows:
+                buffer.write(0, rows[key])
+        self.cache.advance(len(nodes))
+        self._nodes = list(nodes)
 
     # going elsewhere in the tree
 

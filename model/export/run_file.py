@@ -1,0 +1,363 @@
+"""Run files (`.dscope`): a run as it was, to be reopened without the model or gone on with.
+
+A run file is a safetensors file. Its `__metadata__` says `format` "dscope" and `version`; its tensors are
+
+    run              U8     a JSON document: `Record` below
+    tokens.bytes     U8     the bytes of every token of the vocabulary, one after the other
+    tokens.lengths   I32    (V,) how many of them each token has; -1: an id without a token
+    logits.N         F32    (V,) of the token after node N
+    k.L  v.L         dtype  (K, T, D) of layer L = 0 …, over the active path
+    q.L              dtype  (H, T, D) as used; a layer whose queries were dropped has none
+    resid.L          dtype  (T, M) before layer L; L = n_layers: after the last one
+    expert_ids.L     I16    (T, k), expert_weights.L dtype (T, k), of layers with experts
+
+so that `safetensors` and `json` are all it takes to read one. Files with `contents` "text" hold the first three only,
+"attention" all but `resid`, "all" everything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Literal, Self, get_args
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.checkpoint.safetensors_header import Header, read_header
+from model.config import DecoderConfig
+from model.errors import DecoderscopeError
+from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
+from model.export.tensor_file import Piece, write_tensors
+from model.loading import LoadedModel
+from model.protocol.values import ModelInfo, Node
+from model.run import Run
+from model.store import Key
+from model.version import product_version
+
+FORMAT, VERSION = "dscope", 1
+SUFFIX = ".dscope"
+Contents = Literal["text", "attention", "all"]
+CONTENTS: tuple[Contents, ...] = get_args(Contents)
+_MAX_RECORD = 256 * 2**20
+_READ_BYTES = 64 * 2**20
+_ROW_KINDS = frozenset({"k", "v", "q", "resid", "expert_ids", "expert_weights"})
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_FROM_CODE = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I16": torch.int16, "U8": torch.uint8,
+              "I32": torch.int32}  # fmt: skip
+
+
+class RunFileError(DecoderscopeError):
+    """A run file that cannot be read, or does not fit the model it is opened with."""
+
+    code = "run_file"
+
+    def __init__(self, path: Path | str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{Path(path).name} cannot be opened as a run: {why}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The JSON document of a run file. `prompt_ids`, then `nodes` (parents first), make the tree; `current` is the node
+    the run stood at. `rope_length`: the length that decided the prompt's rotary frequencies."""
+
+    product: str
+    contents: Contents
+    info: ModelInfo
+    config: DecoderConfig
+    prompt: str
+    text: str
+    prompt_ids: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    current: int
+    rope_length: int
+    chunks: tuple[int, ...]
+    prefill_ms: float
+    altered: bool
+    special_ids: tuple[int, ...]
+    logit_nodes: tuple[int, ...]
+
+
+def _never() -> None:
+    """No cancel possible."""
+
+
+def record_of(run: Run, contents: Contents) -> Record:
+    """What the JSON document says of a run."""
+    tokenizer = run.model.tokenizer
+    kept = () if contents == "text" else tuple(sorted(run.store.logits))
+    return Record(
+        product=product_version(),
+        contents=contents,
+        info=run.model.info,
+        config=run.config,
+        prompt=tokenizer.decode(run.prompt_ids),
+        text=run.text,
+        prompt_ids=run.prompt_ids,
+        nodes=tuple(run.nodes.values()),
+        current=run.current,
+        rope_length=run.rope_length(0),
+        chunks=run.chunks,
+        prefill_ms=run.prefill_ms,
+        altered=run.altered,
+        special_ids=tuple(token for token in range(run.config.d_vocab) if tokenizer.is_special(token)),
+        logit_nodes=kept,
+    )
+
+
+def pieces_of(run: Run, contents: Contents) -> list[Piece]:
+    """The tensors of a run file."""
+    record = record_of(run, contents)
+    document = np.frombuffer(msgspec.json.encode(record), dtype=np.uint8)
+    tokens = [run.model.tokenizer.token_bytes(token) for token in range(run.config.d_vocab)]
+    lengths = np.array([-1 if raw is None else len(raw) for raw in tokens], dtype=np.int32)
+    joined = np.frombuffer(b"".join(raw or b"" for raw in tokens), dtype=np.uint8)
+    pieces = [
+        Piece.of(name, torch.from_numpy(array.copy()))
+        for name, array in (("run", document), ("tokens.bytes", joined), ("tokens.lengths", lengths))
+    ]
+    if contents == "text":
+        return pieces
+    pieces += [
+        Piece(
+            name=f"logits.{node}",
+            dtype=torch.float32,
+            shape=(run.config.d_vocab,),
+            values=partial(_logits, run, node),
+        )
+        for node in record.logit_nodes
+    ]
+    for layer in range(run.config.n_layers):
+        pieces += [Piece.of(f"k.{layer}", run.k(layer)), Piece.of(f"v.{layer}", run.v(layer))]
+        for kind in ("q", "expert_ids", "expert_weights"):
+            rows = run.store.rows(kind, layer)
+            if rows is not None:
+                pieces.append(Piece.of(f"{kind}.{layer}", rows))
+    if contents == "all":
+        pieces += [Piece.of(f"resid.{layer}", run.resid(layer)) for layer in range(run.config.n_layers + 1)]
+    return pieces
+
+
+def _logits(run: Run, node: int) -> Tensor:
+    return torch.from_numpy(run.logits(node).copy())  # (V,), writable as torch wants it
+
+
+def size_of(run: Run, contents: Contents) -> int:
+    """Bytes of data such a file would have."""
+    return sum(piece.nbytes for piece in pieces_of(run, contents))
+
+
+def largest_within(run: Run, limit: int) -> Contents:
+    """The fullest contents whose data stay within `limit` bytes; "text" if none does."""
+    fitting: list[Contents] = [contents for contents in CONTENTS if size_of(run, contents) <= limit]
+    return fitting[-1] if fitting else "text"
+
+
+def write_run(run: Run, out: IO[bytes], *, contents: Contents = "all", check: Callable[[], None] = _never) -> None:
+    """Writes a run file to a stream; `check` is called between tensors and may raise."""
+    metadata = {"format": FORMAT, "version": str(VERSION)}
+    write_tensors(pieces_of(run, contents), out, metadata, check=check)
+
+
+class RunFile:
+    """A run file opened for reading: `record` at once, tensors when asked for. Close it, or use it in `with`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            raise RunFileError(path, f"{error.strerror}.") from error
+        try:
+            self.header: Header = read_header(self._descriptor, path)
+            self.record = self._read_record()
+            self._check_shapes()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the file back; may be called again."""
+        if self._descriptor >= 0:
+            with suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = -1
+
+    def tensor(self, name: str) -> Tensor:
+        """One tensor, in its own memory. Raises RunFileError."""
+        entry = self.header.entries[name]
+        data = bytearray(entry.nbytes)
+        view, at = memoryview(data), 0
+        os.lseek(self._descriptor, entry.start, os.SEEK_SET)
+        while at < entry.nbytes:
+            part = os.read(self._descriptor, min(entry.nbytes - at, _READ_BYTES))
+            if not part:
+                raise RunFileError(self.path, "it changed while it was read.")
+            view[at : at + len(part)] = part
+            at += len(part)
+        dtype = _FROM_CODE[entry.dtype]
+        flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+        return flat.reshape(entry.shape)
+
+    def tokenizer(self) -> RecordedTokenizer:
+        """The vocabulary of the file."""
+        joined = self.tensor("tokens.bytes").numpy().tobytes()
+        tokens: list[bytes | None] = []
+        at = 0
+        for length in self.tensor("tokens.lengths").tolist():
+            tokens.append(None if length < 0 else joined[at : at + length])
+            at += max(length, 0)
+        record = self.record
+        return RecordedTokenizer(tokens, special=frozenset(record.special_ids), eos_ids=record.info.eos_ids)
+
+    def _read_record(self) -> Record:
+        if self.header.metadata.get("format") != FORMAT:
+            raise RunFileError(self.path, "it is a safetensors file, but not a recorded run.")
+        version = self.header.metadata.get("version", "")
+        if version != str(VERSION):
+            raise RunFileError(
+                self.path, f"its format is version {version!r}, this program reads {VERSION}: update decoderscope."
+            )
+        entry = self.header.entries.get("run")
+        if entry is None or entry.dtype != "U8" or entry.nbytes > _MAX_RECORD:
+            raise RunFileError(self.path, "its record is missing or too large.")
+        try:
+            return msgspec.json.decode(self.tensor("run").numpy().tobytes(), type=Record)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise RunFileError(self.path, f"its record is damaged: {error}.") from error
+
+    def _check_shapes(self) -> None:
+        """That every tensor is one we know, of the shape the record promises."""
+        expected = _expected(self.record)
+        for name, entry in self.header.entries.items():
+            if name not in expected:
+                raise RunFileError(self.path, f"it holds {name!r}, which is no part of a run.")
+            dtypes, shape = expected[name]
+            if entry.dtype not in dtypes or (shape is not None and entry.shape != shape):
+                found = f"{entry.dtype} {list(entry.shape)}"
+                raise RunFileError(self.path, f"{name} is {found}, expected {dtypes[0]} {list(shape or ('n',))}.")
+        needed = {"run", "tokens.bytes", "tokens.lengths"}
+        if self.record.contents != "text":
+            needed |= {f"{kind}.{layer}" for kind in "kv" for layer in range(self.record.config.n_layers)}
+            needed |= {f"logits.{node}" for node in self.record.logit_nodes}
+        if self.record.contents == "all":
+            needed |= {f"resid.{layer}" for layer in range(self.record.config.n_layers + 1)}
+        missing = sorted(needed - self.header.entries.keys())
+        if missing:
+            raise RunFileError(self.path, f"{missing[0]} is missing.")
+
+
+def _expected(record: Record) -> dict[str, tuple[tuple[str, ...], tuple[int, ...] | None]]:
+    """name → (dtypes it may have, shape; None: any one-dimensional)."""
+    config = record.config
+    floats = {"float32": ("F32",), "bfloat16": ("BF16",), "float16": ("F16",)}.get(record.info.dtype, ("F32",))
+    length = len(record.prompt_ids)
+    by_id = {node.id: node for node in record.nodes}
+    node = record.current
+    while node in by_id and length <= len(record.prompt_ids) + len(by_id):
+        length += 1
+        node = by_id[node].parent
+    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...] | None]] = {
+        "run": (("U8",), None),
+        "tokens.bytes": (("U8",), None),
+        "tokens.lengths": (("I32",), (config.d_vocab,)),
+        f"resid.{config.n_layers}": (floats, (length, config.d_model)),
+    }
+    expected |= {f"logits.{node}": (("F32",), (config.d_vocab,)) for node in record.logit_nodes}
+    top_k = config.moe.top_k if config.moe is not None else 0
+    for layer in range(config.n_layers):
+        expected |= {
+            f"k.{layer}": (floats, (config.n_kv_heads, length, config.d_head)),
+            f"v.{layer}": (floats, (config.n_kv_heads, length, config.d_head)),
+            f"q.{layer}": (floats, (config.n_heads, length, config.d_head)),
+            f"resid.{layer}": (floats, (length, config.d_model)),
+            f"expert_ids.{layer}": (("I16",), (length, top_k)),
+            f"expert_weights.{layer}": (floats, (length, top_k)),
+        }
+    return expected
+
+
+class _Rows(Mapping[Key, Tensor]):
+    """The row tensors of a file by the store's keys, each read when it is asked for."""
+
+    def __init__(self, file: RunFile) -> None:
+        self._file = file
+
+    def __getitem__(self, key: Key) -> Tensor:
+        return self._file.tensor(f"{key[0]}.{key[1]}")
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, tuple) and f"{key[0]}.{key[1]}" in self._file.header.entries
+
+    def __iter__(self) -> Iterator[Key]:
+        for name in self._file.header.entries:
+            kind, _, layer = name.rpartition(".")
+            if kind in _ROW_KINDS:
+                yield kind, int(layer)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def reopen(file: RunFile, model: LoadedModel | None = None) -> Run:
+    """The run in a file: with its model, to be gone on with; without, to be looked at.
+
+    Nothing is run when the file holds everything (`contents` "all", or "attention" without a model); otherwise, with
+    a model, its tokens are. Raises RunFileError when the model is another one, or when there is nothing to look at.
+    """
+    record = file.record
+    if model is None:
+        if record.contents == "text":
+            raise RunFileError(
+                file.path, f"it holds the text and the settings only. Open {record.info.name} first to run it again."
+            )
+        stand_in = recorded_model(record.config, record.info, file.tokenizer(), _dtype(record))
+        run: Run = RecordedRun(stand_in, has_residuals=record.contents == "all")
+        _fill(run, file)
+        return run
+    _check_model(file, model)
+    run = Run(model)
+    if record.contents == "all" and model.info.dtype == record.info.dtype:
+        _fill(run, file)
+    else:
+        run.restore(record.prompt_ids, record.nodes, record.current)
+    return run
+
+
+def _fill(run: Run, file: RunFile) -> None:
+    record = file.record
+    run.adopt(record.prompt_ids, record.nodes, record.current, rope_length=record.rope_length)
+    path = (*range(run.n_prompt), *run.path)
+    run.store.put(path, _Rows(file))
+    for node in record.logit_nodes:
+        run.tree.check(node)
+        run.store.keep_logits(node, file.tensor(f"logits.{node}").numpy())
+    run.store.dropped.update(node for node in run.nodes if node not in set(path))
+    run.chunks, run.prefill_ms, run.altered = record.chunks, record.prefill_ms, record.altered
+
+
+def _check_model(file: RunFile, model: LoadedModel) -> None:
+    recorded, here = file.record.info, model.info
+    if recorded.sha256 != here.sha256 or file.record.config != model.decoder.config:
+        raise RunFileError(
+            file.path,
+            f"it was made with {recorded.name} (sha256 {recorded.sha256[:12]}), the open model is {here.name} (sha256 "
+            f"{here.sha256[:12]}). Open {recorded.source or recorded.name}, or look at it without a model.",
+        )
+
+
+def _dtype(record: Record) -> torch.dtype:
+    return _DTYPES.get(record.info.dtype, torch.float32)

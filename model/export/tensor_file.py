@@ -1,0 +1,74 @@
+"""A safetensors file written tensor by tensor to a stream, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_CODES: dict[torch.dtype, str] = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+_BLOCK = 16 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Piece:
+    """A tensor to be written: its name, dtype and shape known beforehand, its values when their turn comes."""
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    values: Callable[[], Tensor]
+
+    @classmethod
+    def of(cls, name: str, tensor: Tensor) -> Piece:
+        """One whose values are at hand."""
+        return cls(name=name, dtype=tensor.dtype, shape=tuple(tensor.shape), values=lambda: tensor)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in the file."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def write_tensors(
+    pieces: Sequence[Piece], out: IO[bytes], metadata: Mapping[str, str], *, check: Callable[[], None]
+) -> None:
+    """Writes the file; `check` is called between tensors and may raise. Format:
+    https://github.com/huggingface/safetensors#format, the data aligned to 8 bytes."""
+    header: dict[str, object] = {"__metadata__": dict(metadata)}
+    offset = 0
+    for piece in pieces:
+        header[piece.name] = {
+            "dtype": _CODES[piece.dtype],
+            "shape": list(piece.shape),
+            "data_offsets": [offset, offset + piece.nbytes],
+        }
+        offset += piece.nbytes
+    text = json.dumps(header, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    out.write(len(text).to_bytes(8, "little"))
+    out.write(text)
+    for piece in pieces:
+        check()
+        values = piece.values()
+        if values.dtype != piece.dtype or tuple(values.shape) != piece.shape:
+            raise ValueError(f"{piece.name} came as {values.dtype} {tuple(values.shape)}")
+        data = values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()  # (bytes,)
+        for start in range(0, data.size, _BLOCK):
+            out.write(np.ascontiguousarray(data[start : start + _BLOCK]).data)

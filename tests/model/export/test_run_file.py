@@ -1,0 +1,291 @@
+"""Run files: the same run bit for bit, with the model or without; read with safetensors and json alone; bad ones."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from model.checkpoint.errors import BadFileError
+from model.errors import CancelledError, DecoderscopeError
+from model.export.attention import export_attention
+from model.export.recorded import RecordedError, RecordedRun, RecordedTokenizer
+from model.export.run_file import CONTENTS, Contents, RunFile, RunFileError, largest_within, reopen, size_of, write_run
+from model.loading import LoadedModel
+from model.protocol.attention_requests import HeadView
+from model.protocol.export_requests import ExportAttention
+from model.protocol.values import SamplerSettings
+from model.run import Run
+from tests.model.tiny import made, random_ids, run_of
+
+SAMPLED = SamplerSettings(temperature=1.5, seed=3)
+
+
+def branched(model: LoadedModel | None = None) -> Run:
+    """A run with a branch, standing in the middle of it."""
+    run = run_of(model or made(), random_ids(9))
+    run.generate(4, SAMPLED)
+    run.branch(run.path[1], 5, SAMPLED)
+    run.generate(2, SAMPLED)
+    return run
+
+
+def saved(run: Run, path: Path, contents: Contents = "all") -> Path:
+    with path.open("wb") as out:
+        write_run(run, out, contents=contents)
+    return path
+
+
+def npz(run: Run, layer: int, stage: Any = "weights") -> Any:
+    message = ExportAttention(view=HeadView(layer=layer, head=1, stage=stage), formats=("npz",))
+    [file] = export_attention(run, message)
+    with file, np.load(io.BytesIO(file.read())) as arrays:
+        return arrays["values"]
+
+
+def assert_same(one: Run, other: Run) -> None:
+    """The same tree, place, logits and rows, bit for bit."""
+    times = [[replace(node, ms=0.0) for node in run.nodes.values()] for run in (one, other)]
+    assert times[0] == times[1]
+    assert (one.path, one.ids, one.prompt_ids, one.current) == (other.path, other.ids, other.prompt_ids, other.current)
+    assert one.store.logits.keys() == other.store.logits.keys()
+    for node in one.store.logits:
+        assert np.array_equal(one.logits(node), other.logits(node))
+    for layer in range(one.config.n_layers):
+        assert torch.equal(one.k(layer), other.k(layer))
+        assert torch.equal(one.v(layer), other.v(layer))
+        for stage in ("weights", "scores", "weighted"):
+            assert np.array_equal(npz(one, layer, stage), npz(other, layer, stage), equal_nan=True)
+
+
+@pytest.mark.parametrize("contents", ["attention", "all"])
+def test_reopened_without_the_model_it_is_the_same_run(tmp_path: Path, contents: Contents) -> None:
+    run = branched()
+    with RunFile(saved(run, tmp_path / "a.dscope", contents)) as file:
+        again = reopen(file)
+    assert isinstance(again, RecordedRun)
+    assert_same(again, run)
+    if contents == "all":
+        for layer in range(run.config.n_layers + 1):
+            assert torch.equal(again.resid(layer), run.resid(layer))
+    else:
+        with pytest.raises(RecordedError, match="the residual stream was left out"):
+            again.resid(0)
+    state = again.state()
+    assert (state.n_prompt, state.length, len(state.nodes)) == (9, run.length, len(run.nodes))
+
+
+def test_reopened_with_the_model_it_goes_on_as_if_never_closed(tmp_path: Path) -> None:
+    run = branched()
+    with RunFile(saved(run, tmp_path / "a.dscope")) as file:
+        again = reopen(file, run.model)
+    assert_same(again, run)
+    for one in (run, again):
+        one.generate(3, SAMPLED)
+    assert_same(again, run)
+    first = min(run.nodes)
+    for one in (run, again):  # the other branch is off the path, so its rows were not recorded
+        one.seek(run.tree.path(first + 3)[-1])
+    assert again.ids == run.ids
+    assert torch.allclose(again.k(2), run.k(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("contents", ["text", "attention"])
+def test_a_smaller_file_is_run_again_with_the_model(tmp_path: Path, contents: Contents) -> None:
+    run = branched()
+    with RunFile(saved(run, tmp_path / "a.dscope", contents)) as file:
+        again = reopen(file, run.model)
+    assert again.ids == run.ids
+    assert [node.token_id for node in again.nodes.values()] == [node.token_id for node in run.nodes.values()]
+
+
+def test_without_the_model_nothing_is_computed(tmp_path: Path) -> None:
+    run = branched()
+    with RunFile(saved(run, tmp_path / "a.dscope")) as file:
+        again = reopen(file)
+    length = again.length
+    with pytest.raises(RecordedError, match=r"recorded without the model: .*Open tiny to compute it"):
+        again.step(SAMPLED)
+    assert again.length == length
+    with pytest.raises(RecordedError):
+        again.seek(min(again.nodes) + 3)
+    again.seek(again.tree.root)
+    assert again.path == ()
+    with (
+        RunFile(saved(run, tmp_path / "b.dscope", "text")) as file,
+        pytest.raises(RunFileError, match="Open tiny first"),
+    ):
+        reopen(file)
+
+
+def test_it_is_read_with_safetensors_and_json_alone(tmp_path: Path) -> None:
+    run = branched()
+    path = saved(run, tmp_path / "a.dscope")
+    with safe_open(path, framework="numpy") as file:
+        assert file.metadata() == {"format": "dscope", "version": "1"}
+        record = json.loads(file.get_tensor("run").tobytes())
+        assert record["prompt_ids"] == list(run.prompt_ids)
+        assert [node["draw"] for node in record["nodes"]] == [node.draw for node in run.nodes.values()]
+        assert np.array_equal(file.get_tensor("q.1"), run.store.rows("q", 1).numpy())  # type: ignore[union-attr]
+        assert np.array_equal(file.get_tensor(f"logits.{run.current}"), run.logits(run.current))
+        assert file.get_tensor("resid.3").shape == (run.length, 32)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_kept_as_it_is(tmp_path: Path, dtype: torch.dtype) -> None:
+    model = made()
+    decoder = model.decoder.to(dtype)
+    info = replace(model.info, dtype=str(dtype).removeprefix("torch."))
+    run = branched(replace(model, decoder=decoder, info=info))
+    with RunFile(saved(run, tmp_path / "a.dscope")) as file:
+        again = reopen(file)
+    assert again.k(0).dtype == dtype
+    assert_same(again, run)
+
+
+def test_dropped_queries_stay_dropped(tmp_path: Path) -> None:
+    run = branched()
+    run.store.drop_queries(1)
+    with RunFile(saved(run, tmp_path / "a.dscope")) as file:
+        again = reopen(file, run.model)
+        alone = reopen(file)
+    assert not again.store.keeps_queries(1)
+    assert np.array_equal(npz(again, 1), npz(run, 1), equal_nan=True)
+    with pytest.raises(RecordedError):
+        npz(alone, 1)
+
+
+def test_a_model_of_other_weights_is_refused(tmp_path: Path) -> None:
+    run = branched()
+    other = replace(run.model, info=replace(run.model.info, sha256="ff" * 32, name="other"))
+    with (
+        RunFile(saved(run, tmp_path / "a.dscope")) as file,
+        pytest.raises(RunFileError, match=r"made with tiny .* the open model is other"),
+    ):
+        reopen(file, other)
+
+
+def test_contents_are_chosen_by_size(tmp_path: Path) -> None:
+    run = branched()
+    sizes = [size_of(run, contents) for contents in CONTENTS]
+    assert sizes == sorted(sizes)
+    for contents, size in zip(CONTENTS, sizes, strict=True):
+        assert largest_within(run, size) == contents
+        assert 0 < saved(run, tmp_path / contents, contents).stat().st_size - size < 20_000
+    assert largest_within(run, 0) == "text"
+
+
+def test_writing_can_be_given_up() -> None:
+    calls = iter(range(100))
+
+    def check() -> None:
+        if next(calls) == 5:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        write_run(branched(), io.BytesIO(), check=check)
+
+
+def change(name: str, value: Callable[[Any], Any] | None) -> Callable[[dict[str, Any]], None]:
+    def apply(tensors: dict[str, Any]) -> None:
+        if value is None:
+            del tensors[name]
+        else:
+            tensors[name] = value(tensors[name])
+
+    return apply
+
+
+def record(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    def apply(tensors: dict[str, Any]) -> None:
+        document = json.loads(tensors["run"].numpy().tobytes()) | changes
+        tensors["run"] = torch.frombuffer(bytearray(json.dumps(document).encode()), dtype=torch.uint8)
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (change("k.1", None), "k.1 is missing"),
+        (change("resid.3", None), "resid.3 is missing"),
+        (change("k.0", lambda k: k[:, :3].contiguous()), r"k\.0 is F32 \[2, 3, 8\], expected"),
+        (change("v.0", lambda v: v.double()), "v.0 is F64"),
+        (change("run", lambda run: run[:-5].clone()), "its record is damaged"),
+        (change("tokens.lengths", None), "tokens.lengths is missing"),
+        (lambda tensors: tensors.update({"extra": torch.zeros(1)}), "no part of a run"),
+        (record(current=999), "expected"),
+        (record(nodes=[]), "expected"),
+        (record(prompt_ids=[1, 2, 10**6, 4, 5, 6, 7, 8, 9]), "token id is 1000000"),
+        (record(prompt_ids="no"), "its record is damaged"),
+        (record(logit_nodes=[77]), "logits.*is (missing|no part|, which)|no part of a run"),
+        (record(contents="everything"), "its record is damaged"),
+    ],
+)
+def test_damaged_files_are_refused_with_a_reason(tmp_path: Path, damage: Callable[..., None], reason: str) -> None:
+    path = saved(branched(), tmp_path / "a.dscope")
+    tensors = load_file(path)
+    damage(tensors)
+    save_file(tensors, path, metadata={"format": "dscope", "version": "1"})
+    with pytest.raises(DecoderscopeError, match=reason), RunFile(path) as file:
+        reopen(file)
+
+
+def test_other_files_are_refused_with_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a.dscope"
+    with pytest.raises(RunFileError, match="No such file"):
+        RunFile(path)
+    save_file({"a": torch.zeros(1)}, path)
+    with pytest.raises(RunFileError, match="not a recorded run"):
+        RunFile(path)
+    save_file({"a": torch.zeros(1)}, path, metadata={"format": "dscope", "version": "2"})
+    with pytest.raises(RunFileError, match="version '2', this program reads 1: update"):
+        RunFile(path)
+    whole = saved(branched(), path).read_bytes()
+    for size in (0, 5, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(BadFileError):
+            RunFile(path)
+
+
+_WHOLE: list[bytes] = []
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_flipped_bytes_never_crash_it(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.getbasetemp() / "flipped.dscope"
+    if not _WHOLE:
+        _WHOLE.append(saved(branched(), path, "attention").read_bytes())
+    damaged = bytearray(_WHOLE[0])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, min(len(damaged), 12_000) - 1))
+        damaged[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(damaged)
+    with contextlib.suppress(DecoderscopeError), RunFile(path) as file:
+        reopen(file)
+
+
+def test_the_recorded_vocabulary_shows_and_joins_tokens() -> None:
+    tokens = [b"The", b" animal", "你".encode()[:1], "你".encode()[1:], b"\xff", None, b"<end>"]
+    tokenizer = RecordedTokenizer(tokens, special=frozenset({6}), eos_ids=(6,))
+    assert tokenizer.pieces(range(8)) == ["The", "·animal", "⟨E4⟩", "⟨BD⟩⟨A0⟩", "⟨FF⟩", "⟨#5⟩", "<end>", "⟨#7⟩"]
+    assert tokenizer.decode([0, 1, 2, 3, 6]) == "The animal你<end>"
+    assert tokenizer.decode([0, 6], skip_special=True) == "The"
+    stream = tokenizer.decode_stream()
+    assert [stream.push(token) for token in (0, 1, 2, 3, 4, 2, 0)] == [
+        *("The", " animal", "", "你", "\ufffd", "", "\ufffdThe"),
+    ]
+    assert tokenizer.is_special(6) and not tokenizer.is_special(0)
