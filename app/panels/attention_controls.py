@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Signal
-from PySide6.QtGui import QActionGroup, QResizeEvent
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QActionGroup, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from app.i18n import tr
@@ -16,9 +16,12 @@ from app.widgets.value_combo import Choice, ValueCombo
 from model.colormaps import ONE_SIGNED
 
 if TYPE_CHECKING:
-    from app.context import AppContext
+    from collections.abc import Callable
 
-GAP = 8
+    from app.context import AppContext
+    from app.theme import Theme
+
+GAP = 6
 
 
 class AttentionControls(QWidget):
@@ -39,7 +42,7 @@ class AttentionControls(QWidget):
         self.stage_list = ValueCombo(theme, tr("Stage"))
         self.scale = ValueCombo(theme, tr("Colour scale"))
         self.pin = QPushButton(tr("Pin"))
-        self.more = QToolButton()
+        self.more = MoreButton(theme)
         self.export = QPushButton(tr("Export…"))
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
@@ -52,7 +55,6 @@ class AttentionControls(QWidget):
         self.stage_list.set_choices([Choice(key=key, text=text) for key, text in stage_items()])
         self.scale.set_choices([Choice(key=key, text=text) for key, text in scale_items()])
         self.pin.setToolTip(tr("Keep this head beside the one you choose next, up to four"))
-        self.more.setText("⋯")
         self.more.setAccessibleName(tr("More about this view"))
         self.more.setToolTip(tr("More about this view"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -61,6 +63,7 @@ class AttentionControls(QWidget):
         self.more.setMenu(self._menu)
         for button in (self.pin, self.export, self.more):
             button.setFixedHeight(theme.px(28))
+        self.more.setFixedWidth(theme.px(32))
         self.layer.keyChosen.connect(self._choose_layer)
         self.head.keyChosen.connect(selection.set_head)
         self.stage.keyChanged.connect(selection.set_stage)
@@ -119,12 +122,12 @@ class AttentionControls(QWidget):
             selection.set_layer(layer)
 
     def _fit(self) -> None:
-        """Gives way, in this order: the buttons go into the menu, the stages become a list, the scale goes too."""
+        """Gives way, in this order: Pin and Export go into the menu, the stages become a list, the scale goes too."""
         room = self.width()
-        optional = ((self.pin, self.export), (self.stage,), (self.scale,))
+        optional = ((self.pin,), (self.export,), (self.stage,), (self.scale,))
         shown = [self.layer, self.head, self.stage, self.scale, self.pin, self.more, self.export]
         for group in optional:
-            if sum(w.sizeHint().width() for w in shown) + GAP * len(shown) <= room:
+            if sum(w.sizeHint().width() for w in shown) + GAP * (len(shown) - 1) <= room:
                 break
             shown = [w for w in shown if w not in group]
             if self.stage in group:
@@ -137,6 +140,7 @@ class AttentionControls(QWidget):
         menu.clear()
         if not self.export.isVisible():
             menu.addAction(tr("Export…"), self.exportWanted.emit)
+        if not self.pin.isVisible():
             menu.addAction(self.pin.text(), self.toggle_pin)
             menu.addSeparator()
         self._add_scales(menu)
@@ -153,7 +157,8 @@ class AttentionControls(QWidget):
         current = self._ctx.settings.panel("attention").get("colormap", ONE_SIGNED[0])
         group = QActionGroup(colours)
         for name in ONE_SIGNED:
-            action = colours.addAction(name, partial(self.colormapChosen.emit, name))
+            action = colours.addAction(name)
+            action.triggered.connect(_ignoring_state(partial(self.colormapChosen.emit, name)))
             action.setCheckable(True)
             action.setChecked(name == current)
             group.addAction(action)
@@ -167,7 +172,7 @@ class AttentionControls(QWidget):
         selection = self._ctx.selection
         for key, text in scale_items():
             action = menu.addAction(text)
-            action.triggered.connect(partial(selection.set_scale, key))
+            action.triggered.connect(_ignoring_state(partial(selection.set_scale, key)))
             action.setCheckable(True)
             action.setChecked(selection.scale == key)
         menu.addSeparator()
@@ -176,3 +181,32 @@ class AttentionControls(QWidget):
         for button in (self.pin, self.export, self.more):
             button.setFixedHeight(self._ctx.theme.px(28))
         self._fit()
+
+
+class MoreButton(QToolButton):
+    """Three dots that open a menu."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(colours.accent if self.hasFocus() else colours.line, 1))
+        painter.setBrush(colours.hover if self.underMouse() or self.isDown() else colours.raised)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colours.text if self.isEnabled() else colours.disabled)
+        for shift in (-5.0, 0.0, 5.0):
+            painter.drawEllipse(QRectF(self.rect()).center() + QPointF(shift, 0), 1.5, 1.5)
+
+
+def _ignoring_state(act: Callable[[], object]) -> Callable[[bool], None]:
+    """A slot for `triggered`, which says whether the action is now checked."""
+
+    def run(_checked: bool) -> None:
+        act()
+
+    return run

@@ -44,6 +44,8 @@ class MapView(QWidget):
         self._asked: object = None
         self._tokens: object = None
         self.heat = HeatMap(panel.ctx.theme, tr("Attention matrix"))
+        # The bar's room is taken from the start: cells that come do not move what is drawn.
+        self.heat.set_bar(BarText(values=(0.0, 0.5, 1.0), scale=scale_words("sqrt", fixed=False)))
         self._table: MatrixTable | None = None
         self._stack = QStackedWidget()
         self._stack.addWidget(self.heat)
@@ -150,6 +152,7 @@ class MapView(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         self._label = QLabel()
         self._label.setFont(self._ctx.theme.font("hint"))
+        title.setFixedHeight(self._ctx.theme.px(22))
         row.addWidget(self._label, 1)
         if self.pinned is not None:
             button = QToolButton()

@@ -62,7 +62,7 @@ class SideView(QWidget):
         self.grid = HeadGrid(theme)
         self.row, self.column = BarTable(theme, tr("What the query reads")), BarTable(theme, tr("Who reads the key"))
         self.row_words, self.column_words = Readout(theme), Readout(theme)
-        self.row_entropy = Readout(theme)
+        self.row_entropy, self.row_unscaled = Readout(theme), Readout(theme)
         self.entropy = CurvePlot(theme, label=tr("Entropy of each row"))
         self.entropy_words = Readout(theme)
         self._asked: dict[str, object] = {}
@@ -74,7 +74,7 @@ class SideView(QWidget):
         column.addWidget(self.tabs)
         column.addWidget(self._stack, 1)
         self._stack.addWidget(self._make_heads())
-        self._stack.addWidget(_page(self.row_words, self.row_entropy, self.row))
+        self._stack.addWidget(_page(self.row_words, self.row_entropy, self.row_unscaled, self.row))
         self._stack.addWidget(_page(self.column_words, self.column))
         self._stack.addWidget(_page(self.entropy_words, self.entropy))
         self._connect()
@@ -200,6 +200,7 @@ class SideView(QWidget):
         if name in arrays:
             words = dict(metric_items())[name]
             self.grid.set_metric(np.asarray(arrays[name]), words, sort=self.sort.isChecked())
+            self._panel.mark("view")
         note = tr("The prompt repeats no token: there is no induction to measure.")
         self.grid_note.setText(note)
         self.grid_note.setVisible(name == "induction" and reply.repeats == 0)
@@ -235,10 +236,11 @@ class SideView(QWidget):
         stage = self._ctx.selection.stage
         self.row.set_values(pieces, np.asarray(arrays["values"]), name=value_name(stage), first_decode=first_decode)
         self.row_words.set_parts(_named(tr("query"), pieces, reply.index))
-        self.row_entropy.set_parts([
-            (tr("entropy") + " ", "secondary"), (f"{figure(reply.entropy, 3)}", "strong"),
-            (" " + tr("nats, without 1/√d") + " ", "secondary"), (figure(reply.entropy_unscaled, 3), "strong"),
-        ])  # fmt: skip
+        for line, name, value in (
+            (self.row_entropy, tr("entropy"), reply.entropy),
+            (self.row_unscaled, tr("without 1/√d"), reply.entropy_unscaled),
+        ):
+            line.set_parts([(f"{name} ", "secondary"), (figure(value, 3), "strong"), (" " + tr("nats"), "secondary")])
 
     def _on_column(self, reply: LineReply, arrays: Arrays) -> None:
         pieces, first_decode = self._pieces()

@@ -142,6 +142,6 @@ class BarTable(QTableView):
         position = round(metrics.horizontalAdvance("0,000") + 10)
         value = round(metrics.horizontalAdvance("0.00e-00") + 12)
         rest = max(40, self.viewport().width() - position - value)
-        bar = max(24, min(round(rest * 0.45), self._theme.px(110)))
+        bar = max(24, min(round(rest * 0.34), self._theme.px(110)))
         for column, width in ((POSITION, position), (TOKEN, rest - bar), (BAR, bar), (VALUE, value)):
             header.resizeSection(column, width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -135,8 +136,13 @@ class HeatMap(QWidget):
 
     def set_bar(self, text: BarText | None) -> None:
         """What the colour bar prints."""
+        if text == self.bar:
+            return
+        before = self.geometry_now().area
         self.bar = text
-        self._refresh()
+        self._relayout()
+        if self.geometry_now().area != before:
+            self.viewChanged.emit()
 
     def set_tile(self, tile: Tile, *, key: object = None) -> None:
         """Cells to draw. Under a tile of a part lies the last tile of the whole with the same `key`."""
@@ -233,18 +239,21 @@ class HeatMap(QWidget):
             return float("nan") if self._exact[1] is None else self._exact[1]
         return None
 
-    def readout(self) -> list[Part]:
-        """The cell pointed at (else the chosen one): both tokens, both positions, the exact value."""
+    def readout(self, *, brief: bool = False) -> list[Part]:
+        """The cell pointed at (else the chosen one): both tokens, both positions, the exact value. Brief: without the
+        words that say what is what."""
         cell = self.hovered or self.selected
         if cell is None or self._message:
             return []
-        row, col, name = self._names
+        row, col, name = ("", "", "") if brief else (f"{word} " for word in self._names)
         value = self.value_of(cell)
-        words = "…" if value is None else tr("hidden by the mask") if value != value else figure(value, 6)  # noqa: PLR0124
+        hidden = value is not None and math.isnan(value)
+        words = "…" if value is None else tr("hidden by the mask") if hidden else figure(value, 6)
+        gap = " " if brief else "   "
         return [
-            (f"{row} ", "secondary"), (self.row_axis.piece(cell[0]), "strong"), (f" ({cell[0]:,}) → ", "secondary"),
-            (f"{col} ", "secondary"), (self.col_axis.piece(cell[1]), "strong"), (f" ({cell[1]:,})   ", "secondary"),
-            (f"{name} ", "secondary"), (words, "strong" if value == value else "secondary"),  # noqa: PLR0124
+            (row, "secondary"), (self.row_axis.piece(cell[0]), "strong"), (f" ({cell[0]:,}) → ", "secondary"),
+            (col, "secondary"), (self.col_axis.piece(cell[1]), "strong"), (f" ({cell[1]:,}){gap}", "secondary"),
+            (name, "secondary"), (words, "secondary" if hidden else "strong"),
         ]  # fmt: skip
 
     def readout_text(self) -> str:

@@ -57,10 +57,12 @@ def lay_out(
 ) -> Geometry:
     """Shares out `rect`; the matrix sits at the top left, as large as it fits. `ratio`: device pixels a px."""
     readout, bar_rect, bottom = _strips(theme, rect, options, bar)
-    row_room = min(LABEL_ROOM * theme.text_scale, rect.width() * 0.2)
-    col_room = min(LABEL_ROOM * theme.text_scale, rect.height() * 0.2)
-    area = QRectF()
+    row_room = col_room = 0.0
+    most, area = LABEL_ROOM * theme.text_scale, QRectF()
     for ruler in (False, True):
+        # A ruler's labels are longer by their number, and the cells need the room more.
+        share = 0.13 if ruler else 0.2
+        row_room, col_room = min(most, rect.width() * share), min(most, rect.height() * share)
         left, top, overhang = 1.0, 1.0, 1.0
         if options.axes:
             left = math.ceil(axes[0].longest(row_room, shape[0], ruler=ruler) + GAP + 2)

@@ -11,7 +11,7 @@ from app.i18n import tr
 from app.widgets.colour_bar import draw_bar
 from app.widgets.heatmap_axes import Axis, Label
 from app.widgets.heatmap_image import render
-from app.widgets.readout import draw_parts
+from app.widgets.readout import draw_parts, parts_width
 
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
@@ -93,7 +93,10 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
         painter.setPen(QPen(heat.theme.palette.accent, 1))
         painter.drawRect(geometry.area.adjusted(-1.5, -1.5, 1.5, 1.5))
     if not geometry.readout.isNull():
-        draw_parts(painter, heat.theme, heat.readout(), geometry.readout)
+        parts = heat.readout()
+        if parts_width(heat.theme, parts) > geometry.readout.width():
+            parts = heat.readout(brief=True)
+        draw_parts(painter, heat.theme, parts, geometry.readout)
 
 
 def _paint_seams(painter: QPainter, heat: HeatMap) -> None:

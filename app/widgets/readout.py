@@ -20,8 +20,7 @@ def draw_parts(painter: QPainter, theme: Theme, parts: Sequence[Part], rect: QRe
     """Draws parts one after the other on one line of `rect`; returns where they end. What does not fit is elided."""
     x = rect.left()
     for text, voice in parts:
-        font = QFont(theme.font("mono"))
-        font.setBold(voice == "strong")
+        font = _strong(theme) if voice == "strong" else theme.font("mono")
         metrics = QFontMetricsF(font)
         room = rect.right() - x
         if room <= metrics.averageCharWidth():
@@ -37,6 +36,18 @@ def draw_parts(painter: QPainter, theme: Theme, parts: Sequence[Part], rect: QRe
         if shown != text:
             break
     return x
+
+
+def parts_width(theme: Theme, parts: Sequence[Part]) -> float:
+    """Px that parts take on a line."""
+    plain, strong = QFontMetricsF(theme.font("mono")), QFontMetricsF(_strong(theme))
+    return sum((strong if voice == "strong" else plain).horizontalAdvance(text) for text, voice in parts)
+
+
+def _strong(theme: Theme) -> QFont:
+    font = QFont(theme.font("mono"))
+    font.setBold(True)
+    return font
 
 
 class Readout(QWidget):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 28
 RADIUS = 6.0
-PADDING = 10
+PADDING = 8
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
 

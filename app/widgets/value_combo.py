@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NOTE = Qt.ItemDataRole.UserRole + 1
 KEY = Qt.ItemDataRole.UserRole
-PADDING, ARROW, NOTE_GAP = 9.0, 18.0, 6.0
+PADDING, ARROW, NOTE_GAP = 8.0, 17.0, 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
