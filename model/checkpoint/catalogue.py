@@ -57,8 +57,10 @@ DEFAULT = CATALOGUE[0]
 
 
 def find(name: str) -> Entry | None:
-    """The entry called `name` (its name, title or hub id, whatever the case), or None."""
+    """The entry called `name` (its name, title or hub id, whatever the case; "default" is the first), or None."""
     wanted = name.casefold()
+    if wanted == "default":
+        return DEFAULT
     for entry in CATALOGUE:
         if wanted in {entry.name, entry.title.casefold(), entry.hub_id.casefold()}:
             return entry

@@ -68,6 +68,12 @@ class Checkpoint:
 RulesOf = Callable[[DecoderConfig], list[TensorRule]]
 
 
+def read_config(path: Path, values: Mapping[str, Any]) -> DecoderConfig:
+    """The decoder of a config.json that unquantised weights belong to; BadFileError names the file and the field."""
+    _refuse_quantised(path, values)
+    return _read_config(path, _family(path, family_for, values), values)
+
+
 def _read_config(path: Path, family: Family, values: Mapping[str, Any]) -> DecoderConfig:
     try:
         return family.read_config(values)

@@ -59,10 +59,7 @@ def resolve(source: str | Path | None) -> Place:
     text = "" if source is None else str(source)
     entry = DEFAULT if not text else find(text)
     if entry is not None and not (text and Path(text).exists()):
-        path = local_path(entry)
-        if path is None:
-            raise NotFetchedError(entry)
-        return Place("gguf", path, entry.title, entry)
+        return _fetched(entry)
     if "\0" in text:
         raise NoSuchModelError(text)
     if re.match(r"^[a-z][a-z0-9+.-]+://", text, re.IGNORECASE):
@@ -83,6 +80,16 @@ def resolve(source: str | Path | None) -> Place:
     if stat.S_ISDIR(mode):
         return Place("folder", path, str(path))
     return _file(path)
+
+
+def _fetched(entry: Entry) -> Place:
+    if (path := local_path(entry)) is not None:
+        return Place("gguf", path, entry.title, entry)
+    from model.checkpoint.hub import cached_snapshot  # noqa: PLC0415 - the hub's client is slow to import
+
+    if (folder := cached_snapshot(entry.hub_id)) is not None:
+        return Place("folder", folder, entry.title, entry)
+    raise NotFetchedError(entry)
 
 
 def _file(path: Path) -> Place:

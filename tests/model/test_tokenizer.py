@@ -113,9 +113,9 @@ def test_truncation_and_padding_of_a_tokenizer_file_are_switched_off() -> None:
 
 def test_a_hundred_thousand_characters_are_quick(tiny: Tokenizer) -> None:
     for text in ("the rain in spain 1234 日本 " * 4000, "a" * 100_000, "日" * 33_000):
-        start = time.perf_counter()
+        start = time.process_time()
         tiny.encode(text[:100_000])
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 1
 
 
 # --- what can't be tokenised
@@ -127,10 +127,10 @@ def test_a_panic_in_the_library_is_an_error_and_the_next_text_works() -> None:
         [pre_tokenizers.Split(Regex("(a+)+$"), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     tokenizer = Tokenizer(backend)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(TokenizerError, match=r"retry-limit-in-match.*Try a shorter"):
         tokenizer.encode("a" * 40 + "!")
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
     assert tokenizer.decode(tokenizer.encode("bc")) == "bc"
 
 

@@ -70,5 +70,5 @@ def test_hostile_and_broken_templates_are_one_error(template: str, said: str) ->
     start = time.monotonic()
     with pytest.raises(ChatTemplateError, match=said) as caught:
         render_chat(template, MESSAGES, seconds=1)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10  # a second, on a machine with nothing else to do
     assert "can't be used" in str(caught.value)
