@@ -69,14 +69,22 @@ def _routes(run: Run, layer: int, begin: int, end: int) -> dict[str, Callable[[T
     }
 
 
-def queries(run: Run, layer: int) -> Tensor:
-    """The q each position used in `layer`, (H, length, D): as stored, or recomputed where the budget dropped them."""
+def query_rows(run: Run, layer: int, start: int, stop: int) -> Tensor:
+    """The q that positions start … stop - 1 used in `layer`, (H, T, D): as stored, or recomputed from the residuals
+    where the budget dropped them."""
+    run.check_layer(layer)
     stored = run.store.rows("q", layer)
     if stored is not None:
-        return stored
-    run.check_layer(layer)
-    blocks = (
-        activations(run, layer, ["attn.rot_q"], start, min(start + BLOCK_ROWS, run.length))["attn.rot_q"]
-        for start in range(0, run.length, BLOCK_ROWS)
-    )
-    return torch.cat(list(blocks), 1)  # (H, T, D)
+        return stored[:, start:stop]
+    if start == stop:
+        return run.resid(layer).new_empty(run.config.n_heads, 0, run.config.d_head)
+    blocks = [
+        activations(run, layer, ["attn.rot_q"], begin, min(begin + BLOCK_ROWS, stop))["attn.rot_q"]
+        for begin in range(start, stop, BLOCK_ROWS)
+    ]
+    return torch.cat(blocks, 1)  # (H, T, D)
+
+
+def queries(run: Run, layer: int) -> Tensor:
+    """The q of every position of the path in `layer`, (H, length, D)."""
+    return query_rows(run, layer, 0, run.length)
