@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from PySide6.QtCore import QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
 
 from app.i18n import tr
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
+SHORT = 580
 STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
@@ -84,6 +86,13 @@ class SamplingPanel(Panel):
         self.body.addWidget(self.cdf)
         self.body.addWidget(self.draw)
         self.body.addWidget(self.note)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # Where room is short the table keeps it: the draw's line says what the curve shows.
+        height = event.size().height()
+        self.cdf.setVisible(height >= self.ctx.theme.px(SHORT))
+        self.note.setVisible(height >= self.ctx.theme.px(SHORT))
 
     # state → widgets
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton
 
 from app.i18n import tr
@@ -16,6 +17,9 @@ from app.widgets.curve_plot import CurvePlot, Series
 
 if TYPE_CHECKING:
     from app.session import Session
+
+
+SHORT = 300
 
 
 class TimelinePanel(Panel):
@@ -35,7 +39,6 @@ class TimelinePanel(Panel):
     def build(self) -> None:
         theme, session = self.ctx.theme, self.ctx.session
         self.curve = CurvePlot(theme, unit=tr("nats"), label=tr("Entropy and surprisal by position"))
-        self.curve.setFixedHeight(theme.px(104))
         self.curve.positionClicked.connect(self._seek_position)
         self.curve.positionHovered.connect(
             lambda position: self.ctx.selection.set_hover(token=position if position >= 0 else None)
@@ -63,6 +66,11 @@ class TimelinePanel(Panel):
         self.body.addLayout(row)
         self.body.addWidget(self.tree)
         self.body.addWidget(self.table, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        short = event.size().height() < self.ctx.theme.px(SHORT)
+        self.curve.setFixedHeight(self.ctx.theme.px(78 if short else 112))
 
     def refresh(self, changes: Changes) -> None:
         session = self.ctx.session
