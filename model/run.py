@@ -428,16 +428,10 @@ class Run:
                 on_node(made)
         self.seek(current, yield_point=yield_point)
 
-    def adopt(self, ids: Sequence[int], nodes: Sequence[Node], current: int, *, rope_length: int) -> None:
-        """Takes over a recorded tree and runs nothing: the caller puts the rows of the path into the store. Raises
-        BadValueError, NoNodeError."""
-        for token in (*ids, *(node.token_id for node in nodes)):
-            self._check_token(token)
-        self.tree = RunTree(list(ids))
-        for node in nodes:
-            self.tree.add(node)
-        self.tree.check(current)
-        self.current, self._rope_length = current, rope_length
+    def adopt(self, tree: RunTree, current: int, *, rope_length: int) -> None:
+        """Takes over a recorded tree and runs nothing: the caller puts the rows of its path into the store."""
+        tree.check(current)
+        self.tree, self.current, self._rope_length = tree, current, rope_length
 
     @torch.inference_mode()
     def _forward(

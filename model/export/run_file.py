@@ -39,6 +39,7 @@ from model.loading import LoadedModel
 from model.protocol.values import ModelInfo, Node
 from model.run import Run
 from model.store import Key
+from model.tree import RunTree
 from model.version import product_version
 
 FORMAT, VERSION = "dscope", 1
@@ -130,7 +131,7 @@ def pieces_of(run: Run, contents: Contents) -> list[Piece]:
             name=f"logits.{node}",
             dtype=torch.float32,
             shape=(run.config.d_vocab,),
-            values=partial(_logits, run, node),
+            blocks=partial(_logits, run, node),
         )
         for node in record.logit_nodes
     ]
@@ -145,8 +146,8 @@ def pieces_of(run: Run, contents: Contents) -> list[Piece]:
     return pieces
 
 
-def _logits(run: Run, node: int) -> Tensor:
-    return torch.from_numpy(run.logits(node).copy())  # (V,), writable as torch wants it
+def _logits(run: Run, node: int) -> tuple[Tensor]:
+    return (torch.from_numpy(run.logits(node).copy()),)  # (V,), writable as torch wants it
 
 
 def size_of(run: Run, contents: Contents) -> int:
@@ -339,12 +340,18 @@ def reopen(file: RunFile, model: LoadedModel | None = None) -> Run:
 
 def _fill(run: Run, file: RunFile) -> None:
     record = file.record
-    run.adopt(record.prompt_ids, record.nodes, record.current, rope_length=record.rope_length)
+    for token in (*record.prompt_ids, *(node.token_id for node in record.nodes)):
+        if not 0 <= token < record.config.d_vocab:
+            raise RunFileError(file.path, f"token id {token} is not below {record.config.d_vocab}.")
+    tree = RunTree(list(record.prompt_ids))
+    for node in record.nodes:
+        tree.add(node)
+    run.adopt(tree, record.current, rope_length=record.rope_length)
     path = (*range(run.n_prompt), *run.path)
     run.store.put(path, _Rows(file))
-    for node in record.logit_nodes:
-        run.tree.check(node)
-        run.store.keep_logits(node, file.tensor(f"logits.{node}").numpy())
+    for held in record.logit_nodes:
+        run.tree.check(held)
+        run.store.keep_logits(held, file.tensor(f"logits.{held}").numpy())
     run.store.dropped.update(node for node in run.nodes if node not in set(path))
     run.chunks, run.prefill_ms, run.altered = record.chunks, record.prefill_ms, record.altered
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,17 +27,18 @@ _BLOCK = 16 * 2**20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """A tensor to be written: its name, dtype and shape known beforehand, its values when their turn comes."""
+    """A tensor to be written: its name, dtype and shape known beforehand; its values when their turn comes, in blocks
+    along the first axis."""
 
     name: str
     dtype: torch.dtype
     shape: tuple[int, ...]
-    values: Callable[[], Tensor]
+    blocks: Callable[[], Iterable[Tensor]]
 
     @classmethod
     def of(cls, name: str, tensor: Tensor) -> Piece:
         """One whose values are at hand."""
-        return cls(name=name, dtype=tensor.dtype, shape=tuple(tensor.shape), values=lambda: tensor)
+        return cls(name=name, dtype=tensor.dtype, shape=tuple(tensor.shape), blocks=lambda: (tensor,))
 
     @property
     def nbytes(self) -> int:
@@ -49,7 +49,7 @@ class Piece:
 def write_tensors(
     pieces: Sequence[Piece], out: IO[bytes], metadata: Mapping[str, str], *, check: Callable[[], None]
 ) -> None:
-    """Writes the file; `check` is called between tensors and may raise. Format:
+    """Writes the file; `check` is called between blocks and may raise. Format:
     https://github.com/huggingface/safetensors#format, the data aligned to 8 bytes."""
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     offset = 0
@@ -65,10 +65,14 @@ def write_tensors(
     out.write(len(text).to_bytes(8, "little"))
     out.write(text)
     for piece in pieces:
-        check()
-        values = piece.values()
-        if values.dtype != piece.dtype or tuple(values.shape) != piece.shape:
-            raise ValueError(f"{piece.name} came as {values.dtype} {tuple(values.shape)}")
-        data = values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()  # (bytes,)
-        for start in range(0, data.size, _BLOCK):
-            out.write(np.ascontiguousarray(data[start : start + _BLOCK]).data)
+        written = 0
+        for block in piece.blocks():
+            check()
+            if block.dtype != piece.dtype or tuple(block.shape[1:]) != piece.shape[1:]:
+                raise ValueError(f"{piece.name} came as {block.dtype} {tuple(block.shape)}")
+            data = block.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()  # (bytes,)
+            for start in range(0, data.size, _BLOCK):
+                out.write(data[start : start + _BLOCK].data)
+            written += data.size
+        if written != piece.nbytes:
+            raise ValueError(f"{piece.name} came with {written:,} bytes, expected {piece.nbytes:,}")

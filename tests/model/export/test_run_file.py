@@ -228,7 +228,7 @@ def record(**changes: Any) -> Callable[[dict[str, Any]], None]:
         (lambda tensors: tensors.update({"extra": torch.zeros(1)}), "no part of a run"),
         (record(current=999), "expected"),
         (record(nodes=[]), "expected"),
-        (record(prompt_ids=[1, 2, 10**6, 4, 5, 6, 7, 8, 9]), "token id is 1000000"),
+        (record(prompt_ids=[1, 2, 10**6, 4, 5, 6, 7, 8, 9]), "token id 1000000 is not below 61"),
         (record(prompt_ids="no"), "its record is damaged"),
         (record(logit_nodes=[77]), "logits.*is (missing|no part|, which)|no part of a run"),
         (record(contents="everything"), "its record is damaged"),
