@@ -25,8 +25,8 @@ from shiboken6 import isValid
 
 from app.i18n import tr
 from model import protocol
-from model.errors import DecoderscopeError
 from model.protocol.engine_requests import Hello, HelloReply
+from model.protocol.errors import DecoderscopeError
 from model.protocol.events import EVENTS
 from model.protocol.export_requests import FilePart
 from model.protocol.framing import Arrays, Frame, FrameDecoder, ProtocolError, encode_frame

@@ -7,6 +7,7 @@ registers its requests.
 from model.protocol import (
     attention_requests,
     engine_requests,
+    errors,
     events,
     export_requests,
     framing,
@@ -18,6 +19,7 @@ from model.protocol import (
 __all__ = [
     "attention_requests",
     "engine_requests",
+    "errors",
     "events",
     "export_requests",
     "framing",
