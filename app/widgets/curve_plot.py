@@ -119,6 +119,9 @@ class CurvePlot(QWidget):
         if event.button() == Qt.MouseButton.LeftButton and position is not None:
             self.positionClicked.emit(position)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         move = _MOVES.get(Qt.Key(event.key()))
         if move is None or not self.count:

@@ -198,6 +198,9 @@ class HeadGrid(QAbstractScrollArea):
         if event.button() == Qt.MouseButton.LeftButton and head is not None:
             self._choose(head)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.viewport().update()

@@ -10,10 +10,10 @@ Number = int | float
 
 
 class Mapping(Protocol):
-    """Travel 0 … 1 to a value and back; `step` is what an arrow key does."""
+    """Travel 0 … 1 to a value and back. `bottom`, `high`: the values at the slider's and the box's ends."""
 
     @property
-    def low(self) -> Number: ...
+    def bottom(self) -> Number: ...
     @property
     def high(self) -> Number: ...
     @property
@@ -36,6 +36,10 @@ class Linear:
     step: float
     default: float
     whole: bool = False
+
+    @property
+    def bottom(self) -> float:
+        return self.low
 
     def value(self, travel: float) -> float:
         return self.clamp(self.low + round(travel * (self.high - self.low) / self.step) * self.step)
@@ -62,6 +66,10 @@ class Log:
     whole: bool = False
 
     ZERO_TRAVEL: ClassVar[float] = 0.04
+
+    @property
+    def bottom(self) -> Number:
+        return 0 if self.zero else self.low
 
     def value(self, travel: float) -> Number:
         start = self.ZERO_TRAVEL if self.zero else 0.0
@@ -99,6 +107,10 @@ class Whole:
     default: int
     slider_high: int
     whole: bool = True
+
+    @property
+    def bottom(self) -> int:
+        return self.low
 
     def value(self, travel: float) -> int:
         return self.low + round(travel * (self.slider_high - self.low))

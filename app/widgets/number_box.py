@@ -39,7 +39,7 @@ class NumberBox(QAbstractSpinBox):
 
     def text_of(self, value: Number) -> str:
         """`value` as it is shown: thousands separated, the off value by its word."""
-        if self._off and value == self._off_value():
+        if self._off and value == self._mapping.bottom:
             return self._off
         return f"{int(value):,}" if self._mapping.whole else f"{value:,.{self._decimals}f}"
 
@@ -52,7 +52,7 @@ class NumberBox(QAbstractSpinBox):
         flags = StepFlag.StepNone
         if self._value < self._mapping.high:
             flags |= StepFlag.StepUpEnabled
-        if self._value > self._mapping.low:
+        if self._value > self._mapping.bottom:
             flags |= StepFlag.StepDownEnabled
         return flags
 
@@ -63,13 +63,10 @@ class NumberBox(QAbstractSpinBox):
     def fixup(self, _text: str) -> str:
         return self.text_of(self._value)
 
-    def _off_value(self) -> Number:
-        return self._mapping.low if self._mapping.low == 0 else self._mapping.high
-
     def _parsed(self, text: str) -> Number | None:
         text = text.strip().replace(",", "").replace("\u202f", "").replace("_", "")
         if self._off and text == self._off:
-            return self._off_value()
+            return self._mapping.bottom
         try:
             number: Number = int(text) if self._mapping.whole else float(text)
         except ValueError:

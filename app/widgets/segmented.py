@@ -36,6 +36,13 @@ class Segment(QAbstractButton):
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # The row decides what an arrow does; a button's own way with them depends on where its neighbours lie.
+        if Qt.Key(event.key()) in _MOVES:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         colours = self._theme.palette
         painter = QPainter(self)

@@ -143,7 +143,7 @@ class SliderRow(QWidget):
         self.set_label(label, tip)
         self._slider.travelled.connect(lambda travel: self._choose(self._mapping.value(travel)))
         self._slider.stepped.connect(lambda steps: self._choose(self._mapping.stepped(self.value(), steps)))
-        self._slider.to_end.connect(lambda end: self._choose(self._mapping.high if end else self._mapping.low))
+        self._slider.to_end.connect(lambda end: self._choose(self._mapping.high if end else self._mapping.bottom))
         self._box.edited.connect(self._choose)
         self._reset.clicked.connect(lambda: self._choose(self._mapping.default))
         self._value: Number = mapping.default
@@ -191,7 +191,7 @@ class SliderRow(QWidget):
         palette = self._reset.palette()
         palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
         self._reset.setPalette(palette)
-        digits = max((self._box.text_of(v) for v in (self._mapping.low, self._mapping.default)), key=len)
+        digits = max((self._box.text_of(v) for v in (self._mapping.bottom, self._mapping.default)), key=len)
         width = self._box.fontMetrics().horizontalAdvance("0" * max(len(digits) + 1, 7)) + 14
         self._box.setFixedSize(width, self._theme.px(26))
         self._reset.setFixedSize(self._theme.px(22), self._theme.px(26))

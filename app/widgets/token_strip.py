@@ -218,6 +218,9 @@ class TokenStrip(QAbstractScrollArea):
             self.set_selected(index, reveal=False)
             self.tokenClicked.emit(index)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.viewport().update()

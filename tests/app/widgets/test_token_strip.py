@@ -1,0 +1,133 @@
+"""The token strip: where chips go, what the mouse and the keys do, bytes of one character together."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.theme import Theme
+from app.widgets.flow import flow
+from app.widgets.token_strip import Group, TokenStrip, groups_of
+from model.protocol.values import Token
+
+PIECES = "The ·animal ·didn 't ·cross ·the ·street ⟨E4⟩ ⟨BD⟩ ⟨A0⟩ ·because ·it ·was ·too ·tired".split()  # noqa: SIM905
+Key = Qt.Key
+
+
+@pytest.fixture
+def strip(qtbot: QtBot) -> TokenStrip:
+    made = TokenStrip(Theme("dark"), "Tokens")
+    qtbot.addWidget(made)
+    made.resize(260, 160)
+    made.set_tokens(PIECES, ids=list(range(len(PIECES))), first_decode=12, groups=[Group(first=7, last=9, text="你")])
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+@given(st.lists(st.floats(1, 90), min_size=1, max_size=200), st.floats(100, 400))
+def test_every_chip_has_its_place(widths: list[float], line: float) -> None:
+    none = np.empty(0, dtype=np.int64)
+    laid = flow(np.array(widths), line=line, gap=5, row_height=22, row_gap=5, glue=none, tall=none, extra=19)
+    assert int(laid.starts[-1]) == len(widths)
+    for first, end in zip(laid.starts[:-1], laid.starts[1:], strict=True):
+        right = laid.left[first:end] + laid.width[first:end]
+        assert laid.left[first] == 0
+        assert right[-1] <= line + 1e-6
+        assert (laid.left[first + 1 : end] >= right[:-1] + 5 - 1e-6).all()
+    for index in range(len(widths)):
+        middle = laid.left[index] + laid.width[index] / 2
+        assert laid.at(float(middle), float(laid.tops[laid.row[index]]) + 10) == index
+
+
+def test_parts_of_a_character_stay_on_one_row(strip: TokenStrip) -> None:
+    rects = [strip.chip_rect(i) for i in (7, 8, 9)]
+    assert len({rect.top() for rect in rects}) == 1
+
+
+def test_groups_are_the_parts_of_one_character() -> None:
+    tokens = [
+        Token(id=0, piece="a", start=0, end=1),
+        *(Token(id=i, piece="⟨E4⟩", start=1, end=2, part=True) for i in range(3)),
+        *(Token(id=i, piece="⟨E5⟩", start=2, end=3, part=True) for i in range(2)),
+        Token(id=9, piece="b", start=3, end=4),
+    ]
+    assert groups_of(tokens, "a你好b") == [Group(first=1, last=3, text="你"), Group(first=4, last=5, text="好")]
+
+
+def test_mouse_hovers_and_chooses(strip: TokenStrip, qtbot: QtBot) -> None:
+    hovered: list[int] = []
+    clicked: list[int] = []
+    strip.tokenHovered.connect(hovered.append)
+    strip.tokenClicked.connect(clicked.append)
+    at = strip.chip_rect(4).center().toPoint()
+    QTest.mouseMove(strip.windowHandle(), strip.viewport().mapTo(strip, at))
+    QApplication.processEvents()
+    assert hovered[-1] == 4
+    qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert clicked == [4]
+    QTest.mouseMove(strip.windowHandle(), QPoint(strip.width() - 2, strip.height() - 2))
+    QApplication.processEvents()
+    assert hovered[-1] == -1
+
+
+def test_setters_emit_nothing(strip: TokenStrip) -> None:
+    seen: list[int] = []
+    strip.tokenHovered.connect(seen.append)
+    strip.tokenClicked.connect(seen.append)
+    strip.set_hovered(3)
+    strip.set_selected(5)
+    strip.set_marked(1, 4)
+    strip.set_tints(np.linspace(0, 1, len(PIECES)).astype(np.float32))
+    strip.set_differs(10)
+    strip.grab()
+    assert seen == []
+
+
+def test_keys_walk_the_tokens(strip: TokenStrip, qtbot: QtBot) -> None:
+    seen: list[int] = []
+    strip.tokenClicked.connect(seen.append)
+    strip.setFocus()
+    for key in (Key.Key_Right, Key.Key_Right, Key.Key_End, Key.Key_Left, Key.Key_Home, Key.Key_Down, Key.Key_Up):
+        qtbot.keyClick(strip, key)
+    last = len(PIECES) - 1
+    assert seen[:5] == [0, 1, last, last - 1, 0]
+    assert strip.chip_rect(seen[5]).top() > strip.chip_rect(0).top()
+    assert seen[6] == 0
+    assert "position 0" in strip.accessibleDescription()
+
+
+def test_tokens_that_look_like_markup_are_text(qtbot: QtBot) -> None:
+    made = TokenStrip(Theme("light"), "Tokens")
+    qtbot.addWidget(made)
+    made.set_tokens(["<img", "src", ">"], ids=[1, 2, 3])
+    assert made.tip(0) == "position 0 · id 1"
+
+
+def test_twenty_five_thousand_tokens_stay_smooth(qtbot: QtBot) -> None:
+    made = TokenStrip(Theme("dark"), "Tokens")
+    qtbot.addWidget(made)
+    made.resize(400, 300)
+    made.show()
+    qtbot.waitExposed(made)
+    pieces = [f"·w{i % 4000}" for i in range(25_000)]
+    made.set_tokens(pieces)
+    start = time.perf_counter()
+    made.set_tokens([*pieces, "·one"])
+    laid_out = time.perf_counter() - start
+    made.verticalScrollBar().setValue(made.verticalScrollBar().maximum() // 2)
+    start = time.perf_counter()
+    made.viewport().repaint()
+    painted = time.perf_counter() - start
+    print(f"25,000 tokens: layout {laid_out * 1e3:.1f} ms, paint {painted * 1e3:.1f} ms")
+    # Ten times what it takes on two slow cores: a widget a token, or painting them all, takes seconds.
+    assert laid_out < 0.3
+    assert painted < 0.1
