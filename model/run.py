@@ -52,7 +52,8 @@ class Run:
 
     `budget_bytes` bounds what is kept besides the weights (default: a quarter of the free memory of the device).
     `altered`: a listener replaced an activation during one of its forward passes. `stop`: why the last `generate` or
-    `prefill` ended early. `chunks`: positions prefilled at a time, in order.
+    `prefill` ended early. `chunks`: positions prefilled at a time, in order. `derived`: what views computed of the
+    run and keep with it, by the view's name.
     """
 
     def __init__(self, model: LoadedModel, *, budget_bytes: int | None = None) -> None:
@@ -78,6 +79,7 @@ class Run:
         self._rope_length = 0  # of the prompt: the length that decided its frequencies
         self._text = PathText(model.tokenizer)
         self._reported = 0
+        self.derived: dict[str, object] = {}
         self._orders: dict[int, sampling.Order] = {}
         self._orders_lock = threading.Lock()
 

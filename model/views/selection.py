@@ -82,6 +82,7 @@ def chosen(run: Run, view: HeadView) -> Chosen:
     else:
         run.check_layer(view.layer)
         layers = (view.layer,)
+        run.store.focus = view.layer  # its queries are the last that a budget drops
     if isinstance(view.head, int):
         if not 0 <= view.head < config.n_heads:
             raise BadValueError("head", view.head, f"0 to {config.n_heads - 1}")
