@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from model.config import DecoderConfig
-from model.families import Family, family_for
+from model.families import Family, TensorRule, family_for
 from model.kv_cache import KVCache
 from model.transformer import Decoder
 
@@ -157,10 +157,15 @@ def _residuals(model: Any) -> Iterator[list[Tensor]]:
 
 
 def weights_for(family: Family, config: DecoderConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The decoder's parameters from a checkpoint's tensors by the family's rules; anything left over fails."""
+    """The decoder's parameters from a checkpoint's tensors by the family's rules."""
+    return state_from(family.rules(config), tensors)
+
+
+def state_from(rules: Iterable[TensorRule], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Parameters from tensors by rules; anything missing or left over fails."""
     left = dict(tensors)
     state: dict[str, Tensor] = {}
-    for rule in family.rules(config):
+    for rule in rules:
         name = next((name for name in (rule.source, *rule.aliases) if name in left), None)
         if name is None:
             assert rule.optional, f"{rule.source} is missing; there are {sorted(left)[:20]}"
