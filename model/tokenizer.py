@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import tokenizers
 from tokenizers.decoders import DecodeStream
@@ -68,6 +68,19 @@ def is_whole(raw: bytes) -> bool:
     return True
 
 
+class Encoding(Protocol):
+    """Ids of a text, and the characters each covers."""
+
+    @property
+    def ids(self) -> list[int]: ...
+    @property
+    def offsets(self) -> list[tuple[int, int]]: ...
+
+
+Encoder = Callable[[str, bool], Encoding]
+"""encoder(text, add_special): in place of the backend's own encoding, where its patterns need a time limit."""
+
+
 class Tokenizer:
     """A model's tokenizer. `d_vocab`: the ids the model has embeddings for (0: not known).
 
@@ -82,8 +95,10 @@ class Tokenizer:
         bos_id: int | None = None,
         chat_template: str | None = None,
         d_vocab: int = 0,
+        encoder: Encoder | None = None,
     ) -> None:
         self._backend = backend
+        self._encoder = encoder
         backend.no_truncation()
         backend.no_padding()
         decoder = backend.decoder
@@ -190,9 +205,11 @@ class Tokenizer:
             )
         return tokens
 
-    def _encode(self, text: str, add_special: bool) -> tokenizers.Encoding:
+    def _encode(self, text: str, add_special: bool) -> Encoding:
         clean = "".join("\ufffd" if "\ud800" <= ch <= "\udfff" else ch for ch in text) if _has_surrogate(text) else text
-        encoding: tokenizers.Encoding = self._call(lambda: self._backend.encode(clean, add_special_tokens=add_special))
+        if self._encoder is not None:
+            return self._encoder(clean, add_special)
+        encoding: Encoding = self._call(lambda: self._backend.encode(clean, add_special_tokens=add_special))
         return encoding
 
     def _check(self, ids: Sequence[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import tokenizers
 
 from model.checkpoint.bounded_json import CONFIG_LIMIT, TOKENIZER_LIMIT, read_bytes, read_object
 from model.checkpoint.errors import BadFileError, shown, shown_list
+from model.checkpoint.guarded import GuardedEncoder, unknown_patterns
 from model.checkpoint.sniff import HEAD_BYTES, JSON, UNKNOWN, kind_of
 from model.tokenizer import IdsTokenizer, Tokenizer
 
@@ -36,8 +38,17 @@ def read_tokenizer(folder: Path, config: Mapping[str, object], d_vocab: int) -> 
         bos_id=bos,
         chat_template=_chat_template(folder, settings),
         d_vocab=d_vocab,
+        encoder=_encoder(backend),
     )
     return tokenizer, beyond
+
+
+def _encoder(backend: tokenizers.Tokenizer) -> GuardedEncoder | None:
+    """None for patterns known to be quick, else an encoder that can be stopped."""
+    steps = [step.__getstate__() for step in (backend.normalizer, backend.pre_tokenizer) if step is not None]
+    if not any(pattern for step in steps for pattern in unknown_patterns(json.loads(step))):
+        return None
+    return GuardedEncoder(backend.to_str())
 
 
 def load_backend(path: Path, *, trusted: bool = False) -> tokenizers.Tokenizer:

@@ -17,6 +17,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
 from model.checkpoint.errors import CheckpointError
 from model.checkpoint.folder_tokenizer import check_ids, load_backend, read_tokenizer
 from model.checkpoint.gguf_tokenizer import build_tokenizer, special_ids
+from model.checkpoint.guarded import GuardedEncoder, unknown_patterns
 from model.checkpoint.pretokenizers import PRE_TOKENIZATIONS
 from model.tokenizer import BYTE_OF, IdsTokenizer, Tokenizer, TokenizerError, visible
 from tests.model.checkpoint import files
@@ -132,6 +133,45 @@ def test_a_panic_in_the_library_is_an_error_and_the_next_text_works() -> None:
         tokenizer.encode("a" * 40 + "!")
     assert time.process_time() - start < 2
     assert tokenizer.decode(tokenizer.encode("bc")) == "bc"
+
+
+SLOW = r"x+x+x+[yw]\b"  # seconds for 400 x, minutes for 800, and never over the library's own limit
+
+
+def _slow_tokenizer(folder: Path) -> Tokenizer:
+    backend = files.tiny_tokenizer()
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(SLOW), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    backend.save(str(folder / "tokenizer.json"))
+    return read_tokenizer(folder, {}, 300)[0]
+
+
+def test_patterns_nobody_knows_run_under_a_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GuardedEncoder.__init__, "__kwdefaults__", {"seconds": 0.5})
+    tokenizer = _slow_tokenizer(tmp_path)
+    encoder = tokenizer._encoder
+    assert isinstance(encoder, GuardedEncoder)
+    try:
+        expected = files.tiny_tokenizer().encode("the 日 in")
+        assert tokenizer.encode("the 日 in") == expected.ids
+        assert [(token.start, token.end) for token in tokenizer.offsets("the 日")][-1] == (4, 5)
+        with pytest.raises(TokenizerError, match=r"took longer than 0\.5 seconds"):
+            tokenizer.encode("x" * 800 + "z")
+        assert tokenizer.encode("the 日 in") == expected.ids  # a new child
+        assert encoder._process is not None
+        encoder._process.kill()
+        assert tokenizer.encode("the 日 in", add_special=False) == expected.ids
+    finally:
+        encoder.close()
+
+
+def test_known_patterns_run_in_this_process(tmp_path: Path) -> None:
+    files.tiny_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    assert read_tokenizer(tmp_path, {}, 300)[0]._encoder is None
+    for rules in PRE_TOKENIZATIONS.values():
+        assert not list(unknown_patterns(json.loads(rules.make().__getstate__())))
+    assert list(unknown_patterns([{"a": {"pattern": {"Regex": SLOW}}}, {"pattern": {"String": " "}}])) == [SLOW]
 
 
 def test_ids_beyond_the_embedding_are_refused_when_a_text_needs_them() -> None:
