@@ -1,5 +1,5 @@
 """One file an area of requests; a line here registers it. Importing this imports torch."""
 
-from model.handlers import engine, exports, models, registry, runs, sampling, text
+from model.handlers import attention, engine, exports, models, prompt, registry, runs, sampling, text
 
-__all__ = ["engine", "exports", "models", "registry", "runs", "sampling", "text"]
+__all__ = ["attention", "engine", "exports", "models", "prompt", "registry", "runs", "sampling", "text"]

@@ -94,7 +94,7 @@ class EngineChild:
                     return frame
             seen = len(self.frames)
             if time.monotonic() > deadline or not self.read():
-                raise AssertionError(f"never came; got {[frame.header for frame in self.frames]}")
+                raise AssertionError(f"never came; the last were {[str(f.header)[:300] for f in self.frames[-5:]]}")
 
     def answer(self, request_id: int) -> Frame:
         """The reply or error that ended a request."""

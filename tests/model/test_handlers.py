@@ -14,6 +14,18 @@ import pytest
 
 from model import process
 from model.handlers.registry import HANDLERS
+from model.protocol.attention_requests import (
+    CellReply,
+    GetCell,
+    GetColumn,
+    GetEntropy,
+    GetGrid,
+    GetMatrix,
+    GetMetrics,
+    GetRow,
+    HeadView,
+    MatrixReply,
+)
 from model.protocol.engine_requests import (
     CatalogueEntry,
     CloseModel,
@@ -28,9 +40,13 @@ from model.protocol.engine_requests import (
 from model.protocol.run_requests import (
     Branch,
     DistributionReply,
+    ExpectedReply,
     GetDistribution,
+    GetExpected,
+    GetPromptStats,
     Prefill,
     PrefillReply,
+    PromptStatsReply,
     Restore,
     Seek,
     Step,
@@ -58,7 +74,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def child() -> Iterator[EngineChild]:
     root = Path(process.__file__).resolve().parents[1]
     command = [sys.executable, "-P", "-m", "model", "engine", "--threads", "1"]
-    with EngineChild(command, PYTHONPATH=str(root)) as engine:
+    with EngineChild(command, PYTHONPATH=str(root), DECODERSCOPE_NICE="0") as engine:
         yield engine
 
 
@@ -222,6 +238,59 @@ def test_the_distribution_follows_the_sliders_without_the_model(engine: EngineCh
     assert [stage.kept for stage in reply.stages][:4] == [300, 300, 300, 5] and reply.kept <= 5
     assert reply.found[0].id == 17 and reply.draw == step.draw
     assert reply.entropy < reply.entropy_raw
+
+
+def test_every_view_of_attention_answers(engine: EngineChild) -> None:
+    n = get(engine, Prefill(text=PROMPT), PrefillReply).state.length
+    view = HeadView(layer=1, head=2)
+    answer = engine.answer(engine.ask(GetMatrix(view=view)))
+    matrix = read_value(answer.header["result"], MatrixReply)
+    values = answer.arrays["values"]
+    assert matrix.length == n and values.shape == answer.arrays["pixels"].shape == (n, n)
+    assert np.nansum(values, 1) == pytest.approx(np.ones(n), abs=1e-5)
+    assert np.isnan(values[np.triu_indices(n, 1)]).all()
+    row, column = arrays(engine, GetRow(view=view, query=n - 1)), arrays(engine, GetColumn(view=view, key=0))
+    np.testing.assert_allclose(row["values"], values[-1], atol=1e-6)
+    np.testing.assert_allclose(column["values"], values[:, 0], atol=1e-6)
+    cell = get(engine, GetCell(view=view, query=n - 1, key=1), CellReply)
+    assert cell.visible and cell.value == pytest.approx(float(values[-1, 1]), abs=1e-6)
+    assert get(engine, GetCell(view=view, query=0, key=1), CellReply).value is None
+    assert arrays(engine, GetEntropy(view=view))["entropy"].shape == (n,)
+    grid = engine.ask(GetGrid(layers=(1, 0), size=4), priority="background")
+    engine.result(grid)
+    parts = engine.of(grid, "part")
+    assert [part.header["part"]["layer"] for part in parts] == [1, 0]
+    assert parts[0].arrays["pixels"].shape == (4, 4, 4)
+    assert arrays(engine, GetMetrics())["entropy"].shape == (2, 4)
+    assert engine.error(engine.ask(GetRow(view=view, query=n)))["code"] == "bad_value"
+
+
+def test_what_was_expected_of_the_prompt(engine: EngineChild) -> None:
+    n = get(engine, Prefill(text=PROMPT), PrefillReply).state.length
+    asked = engine.ask(GetPromptStats(), priority="background")
+    stats, per_token = read_value(engine.result(asked), PromptStatsReply), engine.answer(asked).arrays
+    assert stats.complete and (stats.first, stats.last) == (0, n - 1)
+    assert stats.mean_cross_entropy == pytest.approx(-per_token["logprob"][1:].mean(), rel=1e-5)
+    expected = get(engine, GetExpected(position=2), ExpectedReply)
+    assert expected.token.rank == per_token["rank"][2] and len(expected.top) == 10
+    assert np.log(expected.token.p_raw) == pytest.approx(per_token["logprob"][2], abs=1e-5)
+    get(engine, Prefill(ids=(1,)), PrefillReply)
+    alone = get(engine, GetPromptStats(), PromptStatsReply)
+    assert np.isnan(alone.perplexity) and alone.complete
+
+
+def test_views_of_the_old_run_come_while_a_new_one_is_prefilled(child: EngineChild, default_model_path: Path) -> None:
+    get(child, OpenModel(source=str(default_model_path)), ModelInfo)
+    old = get(child, Prefill(text="Once upon a time"), PrefillReply)
+    prefill = child.ask(Prefill(text="Once upon a time there was " * 50))
+    child.wait(lambda frame: frame.header.get("id") == prefill)
+    for layer in range(5):
+        matrix = get(child, GetMatrix(view=HeadView(layer=layer, head=0)), MatrixReply)
+        assert matrix.run_id == old.state.run_id and matrix.length == old.state.length
+    assert not child.of(prefill, "result")
+    alone = get(child, Prefill(text="Once upon a time there was " * 50), PrefillReply)
+    while_viewed = read_value(child.result(prefill), PrefillReply)
+    assert while_viewed.state.text == alone.state.text
 
 
 def test_a_cancelled_prefill_leaves_the_old_run(engine: EngineChild, default_model_path: Path, tiny: Path) -> None:
