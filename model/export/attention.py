@@ -53,12 +53,12 @@ class MatrixSource(Protocol):
         """The rectangle in at most height × width cells, each the extreme of those under it."""
 
 
-def _nothing(*_: object) -> None:
+def nothing(*_: object) -> None:
     """No progress wanted, or no cancel possible."""
 
 
 def export_attention(
-    run: Run, message: ExportAttention, *, progress: Report = _nothing, check: Check = _nothing
+    run: Run, message: ExportAttention, *, progress: Report = nothing, check: Check = nothing
 ) -> Iterator[ExportedFile]:
     """The files of `message`, one at a time; the caller closes each before it takes the next.
 
@@ -75,8 +75,8 @@ def attention_files(
     source: MatrixSource,
     message: ExportAttention,
     *,
-    progress: Report = _nothing,
-    check: Check = _nothing,
+    progress: Report = nothing,
+    check: Check = nothing,
 ) -> Iterator[ExportedFile]:
     """`export_attention` of any source. What can be refused is refused at once, not at the first file."""
     colormap_for(message.colormap, signed=False)
@@ -105,10 +105,10 @@ def attention_files(
         for index, name in enumerate(message.formats):
             check()
             progress("export", index, total, "files")
-            yield _made(f"{message.stem}.{name}", name, partial(_MAKERS[name], matrix))
+            yield made_file(f"{message.stem}.{name}", name, partial(_MAKERS[name], matrix))
             if name == "csv":
                 document = csv_metadata(matrix.table(), f"{message.stem}.csv")
-                yield _made(f"{message.stem}.csv-metadata.json", "json", partial(_put, document))
+                yield made_file(f"{message.stem}.csv-metadata.json", "json", partial(_put, document))
         progress("export", total, total, "files")
 
     return files()
@@ -118,7 +118,8 @@ def _put(data: bytes, out: IO[bytes]) -> None:
     out.write(data)
 
 
-def _made(name: str, file_format: str, write: Callable[[IO[bytes]], object]) -> ExportedFile:
+def made_file(name: str, file_format: str, write: Callable[[IO[bytes]], object]) -> ExportedFile:
+    """A file with what `write` writes; nothing is left of it when that raises."""
     file = ExportedFile(name, file_format)
     try:
         with file.writer() as out:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Literal, Self, get_args
+from typing import IO, Self, get_args
 
 import msgspec
 import numpy as np
@@ -32,10 +32,13 @@ from torch import Tensor
 
 from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, NoRunError
+from model.export.attention import made_file
+from model.export.files import ExportedFile
 from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
 from model.loading import LoadedModel
+from model.protocol.export_requests import ExportRun, RunContents
 from model.protocol.values import ModelInfo, Node
 from model.run import Run
 from model.store import Key
@@ -44,8 +47,8 @@ from model.version import product_version
 
 FORMAT, VERSION = "dscope", 1
 SUFFIX = ".dscope"
-Contents = Literal["text", "attention", "all"]
-CONTENTS: tuple[Contents, ...] = get_args(Contents)
+Contents = RunContents
+CONTENTS: tuple[Contents, ...] = get_args(RunContents)
 _MAX_RECORD = 256 * 2**20
 _READ_BYTES = 64 * 2**20
 _ROW_KINDS = frozenset({"k", "v", "q", "resid", "expert_ids", "expert_weights"})
@@ -165,6 +168,17 @@ def write_run(run: Run, out: IO[bytes], *, contents: Contents = "all", check: Ca
     """Writes a run file to a stream; `check` is called between tensors and may raise."""
     metadata = {"format": FORMAT, "version": str(VERSION)}
     write_tensors(pieces_of(run, contents), out, metadata, check=check)
+
+
+def export_run(run: Run, message: ExportRun, *, check: Callable[[], None] = _never) -> Iterator[ExportedFile]:
+    """The run file of `message`; the caller closes it. Raises NoRunError."""
+    if not run.length:
+        raise NoRunError
+    contents = message.contents
+    if message.max_bytes:
+        contents = CONTENTS[min(CONTENTS.index(contents), CONTENTS.index(largest_within(run, message.max_bytes)))]
+    write = partial(write_run, run, contents=contents, check=check)
+    return iter([made_file(message.stem + SUFFIX, SUFFIX[1:], write)])
 
 
 class RunFile:

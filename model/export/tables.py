@@ -14,9 +14,9 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from model.errors import BadValueError
 from model.export.labels import escape
 from model.export.provenance import Provenance
-from model.export.raster import Float32
+from model.export.raster import Array, Float32
+
+FLOAT32: np.dtype[Any] = np.dtype("<f4")
 
 Blocks = Callable[[], Iterator[Float32]]
 
@@ -139,8 +141,9 @@ class NpzWriter:
     """Writes an .npz array by array, large ones in blocks, to a stream that need not seek. Without dates, so that the
     same arrays are the same file."""
 
-    def __init__(self, out: IO[bytes]) -> None:
-        self._zip = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    def __init__(self, out: IO[bytes], *, compress: bool = True) -> None:
+        self._method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+        self._zip = zipfile.ZipFile(out, "w", self._method, compresslevel=1)
 
     def __enter__(self) -> Self:
         return self
@@ -153,17 +156,19 @@ class NpzWriter:
         with self._open(name) as entry:
             np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
-    def add_blocks(self, name: str, shape: tuple[int, ...], blocks: Iterator[Float32]) -> None:
-        """A float32 array of `shape` given as blocks along its first axis."""
+    def add_blocks(
+        self, name: str, shape: tuple[int, ...], blocks: Iterable[Array], dtype: np.dtype[Any] = FLOAT32
+    ) -> None:
+        """An array of `shape` given as blocks along its first axis, float32 unless said otherwise."""
         with self._open(name) as entry:
-            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(entry, header)
             for block in blocks:
-                entry.write(np.ascontiguousarray(block, dtype="<f4").data.cast("B"))
+                entry.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
 
     def _open(self, name: str) -> IO[bytes]:
         info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-        info.compress_type = zipfile.ZIP_DEFLATED
+        info.compress_type = self._method
         return self._zip.open(info, "w", force_zip64=True)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from model.protocol.attention_requests import HeadView, Scale
+from model.protocol.attention_requests import HeadView, Scale, Stage
 from model.protocol.wire import Request, request
 
 FigureFormat = Literal["png", "svg", "pdf", "html", "csv", "npz", "json"]
+SheetFormat = Literal["png", "svg", "pdf", "html", "npz"]
+ActivationFormat = Literal["npz", "safetensors"]
+RunContents = Literal["text", "attention", "all"]
 FigureTheme = Literal["light", "dark", "transparent"]
 
 
@@ -60,3 +63,47 @@ class ExportAttention(Request):
     dpi: int = 200
     title: str = ""
     stem: str = "attention"
+
+
+@request("export.sheet", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportSheet(Request):
+    """A contact sheet: `layers` × `heads` (empty: all) on one colour scale, or, with `own_scale`, each on its own. NPZ
+    holds `values` float32 (L, H, T, S) of all of them; HTML is for one layer. Otherwise as ExportAttention."""
+
+    layers: tuple[int, ...] = ()
+    heads: tuple[int, ...] = ()
+    stage: Stage = "weights"
+    scale: Scale = "sqrt"
+    own_scale: bool = False
+    fixed: bool = False
+    ignore_first: bool = False
+    formats: tuple[SheetFormat, ...] = ("pdf",)
+    theme: FigureTheme = "light"
+    colormap: str = "viridis"
+    width: float = 7.0
+    height: float = 10.0
+    dpi: int = 200
+    title: str = ""
+    stem: str = "heads"
+
+
+@request("export.activations", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportActivations(Request):
+    """Activations over the active path by hook name or pattern ("layers.*.mlp.post", "logits", "kv"), exact float32."""
+
+    names: tuple[str, ...]
+    formats: tuple[ActivationFormat, ...] = ("safetensors",)
+    stem: str = "activations"
+
+
+@request("export.run", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportRun(Request):
+    """The run as a `.dscope` file: "text" (tokens, settings, draws), "attention" (and logits, q, k, v), "all" (and
+    residuals); with `max_bytes` the fullest of these that stays within, but no fuller than `contents`."""
+
+    contents: RunContents = "all"
+    max_bytes: int = 0
+    stem: str = "run"

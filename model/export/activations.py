@@ -1,0 +1,221 @@
+"""Any activation by its hook name, as exact float32: `layers.3.attn.pattern`, `layers.*.mlp.post`, `logits`, `kv`.
+
+What the run keeps (residuals, rotated q, k, v, logits) is written as kept; scores and patterns are the very values a
+hover shows; everything else is recomputed one layer at a time from the stored residual stream. A name may hold `*`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import IO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.errors import BadValueError, UnknownNameError
+from model.export.attention import made_file
+from model.export.files import ExportedFile
+from model.export.subject import Subject
+from model.export.tables import NpzWriter
+from model.export.tensor_file import Piece, write_tensors
+from model.hooks import HookPoint
+from model.protocol.attention_requests import HeadView, Stage
+from model.protocol.export_requests import ExportActivations
+from model.recompute import activations, query_rows
+from model.run import Run
+from model.views.attention_exact import exact
+from model.views.selection import chosen
+
+KV = "kv"
+"""Short for `layers.*.attn.rot_k` and `layers.*.attn.v`: what the cache holds."""
+_ROWS = 256
+_STAGES: dict[str, Stage] = {"attn.scores": "scores", "attn.pattern": "weights"}
+
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Activation:
+    """One activation over the active path: its hook name, the axes' letters, its shape, and its values in blocks along
+    the first axis, float32 (ids: int64)."""
+
+    name: str
+    axes: str
+    shape: tuple[int, ...]
+    blocks: Callable[[], Iterator[Tensor]]
+    dtype: torch.dtype = torch.float32
+
+
+def names_of(run: Run, wanted: Sequence[str]) -> list[str]:
+    """Hook names that `wanted` names or patterns mean, each once, in the model's order. Raises UnknownNameError."""
+    known = list(run.decoder.hook_points)
+    chosen_names: set[str] = set()
+    for pattern in wanted:
+        found = {
+            name
+            for part in (("layers.*.attn.rot_k", "layers.*.attn.v") if pattern == KV else (pattern,))
+            for name in fnmatch.filter(known, part)
+        }
+        if not found:
+            raise UnknownNameError("activation", pattern, [*known, KV])
+        chosen_names |= found
+    return [name for name in known if name in chosen_names]
+
+
+def find(run: Run, wanted: Sequence[str]) -> list[Activation]:
+    """The activations of a run by name or pattern; their values are computed when they are read."""
+    if not run.length:
+        raise BadValueError("length", 0, "a prompt to have been prefilled")
+    return [_activation(run, name) for name in names_of(run, wanted)]
+
+
+def _activation(run: Run, name: str) -> Activation:
+    point = run.decoder.hook_points[name]
+    letters = point.shape.strip("()").split(", ")
+    shape = tuple(_size(run, letter, name) for letter in letters)
+    dtype = torch.int64 if name.endswith("moe.ids") else torch.float32
+    return Activation(
+        name=name, axes=point.shape, shape=shape, dtype=dtype, blocks=partial(_blocks, run, name, shape, dtype)
+    )
+
+
+def _size(run: Run, letter: str, name: str) -> int:
+    config = run.config
+    moe = config.moe
+    sizes = {
+        "T": run.length,
+        "S": run.length,
+        "M": config.d_model,
+        "H": config.n_heads,
+        "K": config.n_kv_heads,
+        "D": config.d_head,
+        "F": moe.d_expert if moe is not None and ".mlp." in name and _of_experts(run, name) else config.d_mlp,
+        "V": config.d_vocab,
+        "E": moe.n_experts if moe is not None else 0,
+        "k": moe.top_k if moe is not None else 0,
+    }
+    return sizes[letter]
+
+
+def _of_experts(run: Run, name: str) -> bool:
+    return run.config.has_experts(int(name.split(".")[1]))
+
+
+def _blocks(run: Run, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Iterator[Tensor]:
+    for block in _raw_blocks(run, name, shape):
+        yield block.detach().to(dtype).cpu()
+
+
+def _raw_blocks(run: Run, name: str, shape: tuple[int, ...]) -> Iterator[Tensor]:
+    if name == "embed":
+        yield _embedded(run)
+    elif name in ("final_norm", "logits"):
+        yield from _head_rows(run, name)
+    else:
+        _, layer_word, rest = name.split(".", 2)
+        layer = int(layer_word)
+        if rest in _STAGES:
+            yield from _patterns(run, layer, rest)
+        else:
+            rows = _kept(run, layer, rest)
+            yield rows if rows is not None else activations(run, layer, [rest], 0, run.length)[rest].reshape(shape)
+
+
+def _kept(run: Run, layer: int, rest: str) -> Tensor | None:
+    """What the run keeps of a layer under its hook's name."""
+    if rest == "resid_pre":
+        return run.resid(layer)
+    if rest == "resid_post":
+        return run.resid(layer + 1)
+    if rest == "attn.rot_q":
+        return query_rows(run, layer, 0, run.length)
+    if rest == "attn.rot_k":
+        return run.k(layer)
+    return run.v(layer) if rest == "attn.v" else None
+
+
+def _patterns(run: Run, layer: int, rest: str) -> Iterator[Tensor]:
+    """(1, T, S) a head: scores before the mask, or weights with 0 where masked, as the hooks have them."""
+    everything = (0, run.length)
+    for head in range(run.config.n_heads):
+        view = chosen(run, HeadView(layer=layer, head=head, stage=_STAGES[rest]))
+        values = exact(run, view, everything, everything)
+        yield torch.from_numpy(np.nan_to_num(values, nan=0.0) if rest == "attn.pattern" else values)[None]
+
+
+@torch.inference_mode()
+def _embedded(run: Run) -> Tensor:
+    seen: list[Tensor] = []
+    with run.decoder.hooks({"embed": lambda rows, _point: seen.append(rows)}):
+        run.decoder.embed_ids(torch.tensor(run.ids, device=run.device), 0)
+    return seen[0]
+
+
+@torch.inference_mode()
+def _head_rows(run: Run, name: str) -> Iterator[Tensor]:
+    """(rows, M) or (rows, V) in blocks; logits the run sampled from are the ones it keeps."""
+    nodes = (*range(run.n_prompt), *run.path)
+    final = run.resid(run.config.n_layers)
+    seen: list[Tensor] = []
+
+    def keep(rows: Tensor, _point: HookPoint) -> None:
+        seen.append(rows)
+
+    for start in range(0, run.length, _ROWS):
+        with run.decoder.hooks({name: keep}):
+            run.decoder.unembed(final[start : start + _ROWS])
+        rows = seen.pop().clone()
+        if name == "logits":
+            for index, node in enumerate(nodes[start : start + _ROWS]):
+                if node in run.store.logits:
+                    rows[index] = torch.from_numpy(run.logits(node).copy())
+        yield rows
+
+
+def write_activations_npz(found: Sequence[Activation], subject: Subject, out: IO[bytes], *, check: Check) -> None:
+    """One array an activation, named as its hook; `ids`, `pieces`, `axes` (JSON) and `metadata` (JSON) beside them."""
+    about = subject.about("activations")
+    with NpzWriter(out, compress=False) as npz:
+        for activation in found:
+            kind = np.dtype("<i8") if activation.dtype == torch.int64 else np.dtype("<f4")
+            npz.add_blocks(activation.name, activation.shape, _checked(activation, check), kind)
+        npz.add("ids", np.asarray(subject.ids, dtype=np.int64))
+        npz.add("pieces", np.asarray(subject.pieces, dtype=np.str_))
+        npz.add("axes", np.asarray([f"{activation.name} {activation.axes}" for activation in found], dtype=np.str_))
+        npz.add("metadata", np.asarray(about.as_json()))
+
+
+def write_activations_safetensors(
+    found: Sequence[Activation], subject: Subject, out: IO[bytes], *, check: Check
+) -> None:
+    """One tensor an activation, named as its hook, and `ids`; the metadata is JSON under `decoderscope`."""
+    pieces = [
+        Piece(name=activation.name, dtype=activation.dtype, shape=activation.shape, blocks=activation.blocks)
+        for activation in found
+    ]
+    pieces.append(Piece.of("ids", torch.tensor(subject.ids)))
+    write_tensors(pieces, out, {"decoderscope": subject.about("activations").as_json()}, check=check)
+
+
+def _checked(activation: Activation, check: Check) -> Iterator[np.ndarray]:
+    for block in activation.blocks():
+        check()
+        yield block.numpy()
+
+
+def export_activations(run: Run, message: ExportActivations, *, check: Check) -> Iterator[ExportedFile]:
+    """The files of `message`, one at a time; the caller closes each before it takes the next. Raises UnknownNameError
+    or BadValueError before anything is made."""
+    subject, found = Subject.of(run), find(run, message.names)
+    makers = {"npz": write_activations_npz, "safetensors": write_activations_safetensors}
+    unknown = [name for name in message.formats if name not in makers]
+    if unknown:
+        raise UnknownNameError("format", unknown[0], makers)
+    return (
+        made_file(f"{message.stem}.{name}", name, partial(makers[name], found, subject, check=check))
+        for name in message.formats
+    )

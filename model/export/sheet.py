@@ -1,0 +1,229 @@
+"""Many heads of a run as files: the contact sheet, an interactive page of a layer, every matrix in one NPZ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import IO
+
+import numpy as np
+
+from model.colormaps import Levels, colormap_for
+from model.errors import BadValueError, UnknownNameError
+from model.export.attention import BLOCK_CELLS, SIGNED_STAGES, Check, MatrixSource, Report, made_file, nothing
+from model.export.contact_sheet import ContactSheet, draw_contact_sheet
+from model.export.files import ExportedFile
+from model.export.html import MatrixPage, write_html
+from model.export.provenance import SCALE_WORDS, STAGE_WORDS, Provenance
+from model.export.raster import Float32
+from model.export.run_source import RunSource
+from model.export.spec import FigureSpec, PictureFormat
+from model.export.subject import Subject
+from model.export.tables import NpzWriter
+from model.protocol.attention_requests import HeadView
+from model.protocol.export_requests import ExportSheet
+from model.run import Run
+
+TILE_CELLS = 160
+"""A side of the pooled matrix a tile is drawn from, at most."""
+LARGE_TILE_CELLS = 1_024
+FEW_TILES = 16
+
+
+def export_sheet(
+    run: Run, message: ExportSheet, *, progress: Report = nothing, check: Check = nothing
+) -> Iterator[ExportedFile]:
+    """The files of `message`, one at a time; the caller closes each before it takes the next. Raises BadValueError,
+    FigureTooLargeError, UnknownNameError or NoRunError before anything is made."""
+    return sheet_files(Subject.of(run), RunSource(run, check=check), message, progress=progress, check=check)
+
+
+def sheet_files(
+    subject: Subject, source: MatrixSource, message: ExportSheet, *, progress: Report = nothing, check: Check = nothing
+) -> Iterator[ExportedFile]:
+    """`export_sheet` of any source."""
+    colormap_for(message.colormap, signed=False)
+    spec = FigureSpec(
+        width=message.width, height=message.height, dpi=message.dpi, theme=message.theme, colormap=message.colormap
+    )
+    sheet = _Sheet(
+        subject=subject,
+        source=source,
+        message=message,
+        spec=spec,
+        progress=progress,
+        check=check,
+        layers=_indices("layers", message.layers, subject.info.n_layers),
+        heads=_indices("heads", message.heads, subject.info.n_heads),
+    )
+    makers: dict[str, Callable[[IO[bytes]], None]] = {
+        "png": partial(sheet.picture, "png"),
+        "svg": partial(sheet.picture, "svg"),
+        "pdf": partial(sheet.picture, "pdf"),
+        "html": sheet.page,
+        "npz": sheet.npz,
+    }
+    unknown = [name for name in message.formats if name not in makers]
+    if unknown:
+        raise UnknownNameError("format", unknown[0], makers)
+    if "html" in message.formats and len(sheet.layers) > 1:
+        raise BadValueError("layers", len(sheet.layers), "one layer for an interactive page")
+
+    def files() -> Iterator[ExportedFile]:
+        for name in message.formats:
+            check()
+            yield made_file(f"{message.stem}.{name}", name, makers[name])
+
+    return files()
+
+
+def _indices(name: str, asked: tuple[int, ...], count: int) -> tuple[int, ...]:
+    if any(not 0 <= index < count for index in asked):
+        raise BadValueError(name, list(asked), f"indices from 0 to {count - 1}")
+    return tuple(dict.fromkeys(asked)) or tuple(range(count))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Sheet:
+    """One export's heads, in the shapes its formats want."""
+
+    subject: Subject
+    source: MatrixSource
+    message: ExportSheet
+    spec: FigureSpec
+    progress: Report
+    check: Check
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        return 0, self.subject.length
+
+    @property
+    def title(self) -> str:
+        words = STAGE_WORDS[self.message.stage]
+        return self.message.title or f"{words[0].upper()}{words[1:]} · {self._span('layer', self.layers)}"
+
+    @property
+    def about(self) -> Provenance:
+        scale = SCALE_WORDS[self.message.scale]
+        return self.subject.about(
+            STAGE_WORDS[self.message.stage],
+            layer=_ranges(self.layers),
+            head=_ranges(self.heads),
+            stage=self.message.stage,
+            scale="each head's own" if self.message.own_scale else scale,
+        )
+
+    @staticmethod
+    def _span(name: str, indices: tuple[int, ...]) -> str:
+        return f"{name}{'s' if len(indices) > 1 else ''} {_ranges(indices)}"
+
+    @property
+    def what(self) -> str:
+        return STAGE_WORDS[self.message.stage].replace("weights", "weight")
+
+    def views(self) -> Iterator[HeadView]:
+        """Every head, layer by layer, with progress."""
+        total = len(self.layers) * len(self.heads)
+        for row, layer in enumerate(self.layers):
+            for col, head in enumerate(self.heads):
+                self.check()
+                self.progress("heads", row * len(self.heads) + col, total, "heads")
+                yield HeadView(layer=layer, head=head, stage=self.message.stage)
+        self.progress("heads", total, total, "heads")
+
+    @cached_property
+    def tiles(self) -> tuple[Float32, float, float]:
+        """(L, H, h, w) pooled, and the extremes that decide the levels."""
+        few = len(self.layers) * len(self.heads) <= FEW_TILES
+        side = min(LARGE_TILE_CELLS if few else TILE_CELLS, self.subject.length)
+        tiles = np.empty((len(self.layers) * len(self.heads), side, side), dtype=np.float32)
+        low, high = math.inf, -math.inf
+        for index, view in enumerate(self.views()):
+            tile = self.source.pooled(view, self.whole, self.whole, side, side)
+            tiles[index] = tile.values
+            if self.message.ignore_first and self.subject.length > 1:
+                tile = self.source.pooled(view, self.whole, (1, self.subject.length), 1, 1)
+            if not math.isnan(tile.low):
+                low, high = min(low, tile.low), max(high, tile.high)
+        found = low <= high
+        shaped = tiles.reshape(len(self.layers), len(self.heads), side, side)
+        return shaped, low if found else math.nan, high if found else math.nan
+
+    def levels(self) -> Levels:
+        _, low, high = self.tiles
+        fixed = self.message.fixed and self.message.stage == "weights"
+        signed = self.message.stage in SIGNED_STAGES
+        return Levels.spanning(low, high, scale=self.message.scale, signed=signed, fixed=fixed)
+
+    def picture(self, file_format: PictureFormat, out: IO[bytes]) -> None:
+        from model.export.render import render  # noqa: PLC0415 - matplotlib, which NPZ does without
+
+        tiles, _, _ = self.tiles
+        info = self.subject.info
+        shared = info.n_heads // info.n_kv_heads
+        sheet = ContactSheet(
+            tiles=tiles,
+            layers=self.layers,
+            heads=self.heads,
+            groups=tuple(head // shared for head in self.heads),
+            levels=None if self.message.own_scale else self.levels(),
+            about=self.about,
+            title=self.title,
+            what=self.what,
+            signed=self.message.stage in SIGNED_STAGES,
+            boundary=self.subject.boundary / self.subject.length,
+        )
+        draw = partial(draw_contact_sheet, sheet=sheet)
+        out.write(render(draw, self.spec, file_format, about=sheet.about, title=sheet.title))
+
+    def page(self, out: IO[bytes]) -> None:
+        page = MatrixPage(
+            names=tuple(f"layer {layer} · head {head}" for layer in self.layers for head in self.heads),
+            matrices=(self.source.exact(view, self.whole, self.whole) for view in self.views()),
+            rows=self.whole,
+            cols=self.whole,
+            row_pieces=self.subject.pieces,
+            col_pieces=self.subject.pieces,
+            levels=self.levels(),
+            about=self.about,
+            title=self.title,
+            what=self.what,
+            boundary=self.subject.boundary,
+            theme=self.message.theme,
+            colormap=self.message.colormap,
+        )
+        write_html(page, out)
+
+    def npz(self, out: IO[bytes]) -> None:
+        """`values` float32 (L, H, T, S), NaN masked; `layers`, `heads`, `kv_heads`; `ids`, `pieces`; `metadata`."""
+        length, info = self.subject.length, self.subject.info
+        with NpzWriter(out, compress=False) as npz:
+            npz.add_blocks("values", (len(self.layers), len(self.heads), length, length), self._row_blocks())
+            npz.add("layers", np.asarray(self.layers, dtype=np.int64))
+            npz.add("heads", np.asarray(self.heads, dtype=np.int64))
+            npz.add("kv_heads", np.asarray(self.heads, dtype=np.int64) // (info.n_heads // info.n_kv_heads))
+            npz.add("ids", np.asarray(self.subject.ids, dtype=np.int64))
+            npz.add("pieces", np.asarray(self.subject.pieces, dtype=np.str_))
+            npz.add("metadata", np.asarray(self.about.as_json()))
+
+    def _row_blocks(self) -> Iterator[Float32]:
+        step = max(1, BLOCK_CELLS // self.subject.length)
+        for view in self.views():
+            for first in range(0, self.subject.length, step):
+                yield self.source.exact(view, (first, min(first + step, self.subject.length)), self.whole)
+
+
+def _ranges(indices: tuple[int, ...]) -> str:
+    """(0, 1, 2, 5) → "0–2, 5"."""
+    runs: list[list[int]] = []
+    for index in sorted(indices):
+        if runs and index == runs[-1][1] + 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)

@@ -1,0 +1,170 @@
+"""Many heads, and any activation by name: against the hover, the hooks and the reference implementation."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.numpy import load as load_safetensors
+
+from model.errors import BadValueError, CancelledError, UnknownNameError
+from model.export.activations import export_activations, names_of
+from model.export.attention import nothing
+from model.export.files import ExportedFile
+from model.export.sheet import export_sheet
+from model.protocol.attention_requests import HeadView
+from model.protocol.export_requests import ExportActivations, ExportSheet
+from model.protocol.values import SamplerSettings
+from model.run import Run
+from model.views.attention_exact import exact
+from model.views.selection import chosen
+from tests.model.reference import TOLERANCE
+from tests.model.tiny import llama, made, model_of, random_ids, run_of
+
+
+def bytes_of(files: Iterator[ExportedFile]) -> dict[str, bytes]:
+    found = {}
+    for file in files:
+        with file:
+            found[file.name] = file.read()
+    return found
+
+
+def npz(data: bytes) -> dict[str, Any]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def activation_arrays(run: Run, *names: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    message = ExportActivations(names=names, formats=("npz", "safetensors"))
+    found = bytes_of(export_activations(run, message, check=nothing))
+    return npz(found["activations.npz"]), load_safetensors(found["activations.safetensors"])
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    made_run = run_of(made(), random_ids(12))
+    made_run.generate(5, SamplerSettings(temperature=1.2, seed=4))
+    return made_run
+
+
+def test_every_head_in_one_npz(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.export.sheet.BLOCK_CELLS", 60)
+    steps: list[Any] = []
+    message = ExportSheet(formats=("npz",))
+    files = export_sheet(run, message, progress=lambda *step: steps.append(step))
+    arrays = npz(bytes_of(files)["heads.npz"])
+    assert arrays["values"].shape == (3, 4, 17, 17)
+    assert arrays["kv_heads"].tolist() == [0, 0, 1, 1]
+    for layer in range(3):
+        for head in range(4):
+            view = chosen(run, HeadView(layer=layer, head=head))
+            expected = exact(run, view, (0, 17), (0, 17))
+            assert np.array_equal(arrays["values"][layer, head], expected, equal_nan=True)
+    assert steps[-1] == ("heads", 12, 12, "heads")
+    assert json.loads(str(arrays["metadata"]))["layer"] == "0–2"
+
+
+@pytest.mark.parametrize("own_scale", [False, True])
+def test_the_sheet_shows_the_chosen_heads(run: Run, own_scale: bool) -> None:
+    message = ExportSheet(
+        layers=(2, 0), heads=(1, 3), formats=("svg", "png", "pdf"), own_scale=own_scale, width=4, height=3, dpi=80
+    )
+    found = bytes_of(export_sheet(run, message))
+    words = {text.text or "" for text in ET.fromstring(found["heads.svg"]).iter("{http://www.w3.org/2000/svg}text")}
+    assert {"2", "0", "1", "3", "heads →", "← layers"} <= words
+    assert ("masked" in words) != own_scale
+    with Image.open(io.BytesIO(found["heads.png"])) as image:
+        assert image.size == (320, 240)
+
+
+def test_a_layers_page_has_every_head(run: Run) -> None:
+    text = bytes_of(export_sheet(run, ExportSheet(layers=(1,), formats=("html",))))["heads.html"].decode()
+    assert text.count('class="values"') == 4
+    assert "layer 1 · head 3" in text
+
+
+def test_what_a_sheet_cannot_be_is_refused(run: Run) -> None:
+    with pytest.raises(BadValueError, match="0 to 2"):
+        export_sheet(run, ExportSheet(layers=(3,)))
+    with pytest.raises(BadValueError, match="heads"):
+        export_sheet(run, ExportSheet(heads=(-1,)))
+    with pytest.raises(BadValueError, match="one layer"):
+        export_sheet(run, ExportSheet(formats=("html",)))
+    left = iter(range(5))
+
+    def check() -> None:
+        if next(left, None) is None:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        bytes_of(export_sheet(run, ExportSheet(formats=("npz",)), check=check))
+
+
+def test_names_and_patterns(run: Run) -> None:
+    assert names_of(run, ["layers.*.mlp.post"]) == [f"layers.{layer}.mlp.post" for layer in range(3)]
+    assert names_of(run, ["kv"])[:2] == ["layers.0.attn.v", "layers.0.attn.rot_k"]
+    assert names_of(run, ["logits", "logits", "embed"]) == ["embed", "logits"]
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'layers\.1\.attn\.pattern'"):
+        names_of(run, ["layers.1.attn.patern"])
+
+
+def test_activations_are_those_of_the_reference() -> None:
+    judge, model = llama()
+    ids = random_ids(15)
+    run = run_of(model, ids)
+    [trace] = judge.run(ids)
+    arrays, tensors = activation_arrays(run, "*")
+    assert set(tensors) == {*run.decoder.hook_points, "ids"}
+    for layer in range(3):
+        for name, expected in (
+            ("resid_pre", trace.resid[layer]),
+            ("resid_post", trace.resid[layer + 1]),
+            ("attn.rot_q", trace.q[layer]),
+            ("attn.rot_k", trace.k[layer]),
+            ("attn.pattern", trace.patterns[layer]),
+        ):
+            found = arrays[f"layers.{layer}.{name}"]
+            assert found.dtype == np.float32
+            assert found.shape == tuple(expected.shape)
+            assert np.abs(found - expected.numpy()).max() < TOLERANCE
+    assert np.abs(arrays["logits"] - trace.logits.numpy()).max() < TOLERANCE
+    assert arrays["ids"].tolist() == ids
+
+
+def test_both_formats_and_the_hooks_agree(run: Run) -> None:
+    heard: dict[str, torch.Tensor] = {}
+
+    def listen(rows: torch.Tensor, point: Any) -> None:
+        heard[point.name] = rows
+
+    with run.decoder.hooks({"*": listen}):
+        run.decoder(torch.tensor(run.ids), run.decoder.new_cache(), logits="all")
+    arrays, tensors = activation_arrays(run, "*")
+    for name, expected in heard.items():
+        assert np.array_equal(arrays[name], tensors[name])
+        assert arrays[name].shape == tuple(expected.shape), name
+        assert np.abs(arrays[name] - expected.numpy()).max() < TOLERANCE, name
+    for position, node in enumerate((*range(run.n_prompt), *run.path)):
+        if node in run.store.logits:
+            assert np.array_equal(arrays["logits"][position], run.logits(node))
+
+
+def test_experts_have_their_own_widths() -> None:
+    _, model = model_of(
+        "Mixtral", hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=64,
+    )  # fmt: skip
+    run = run_of(model, random_ids(7))
+    arrays, _ = activation_arrays(run, "layers.*.moe.*", "layers.0.mlp.post")
+    assert arrays["layers.1.moe.router"].shape == (7, 4)
+    assert arrays["layers.0.moe.ids"].dtype == np.int64
+    assert arrays["layers.0.moe.ids"].shape == (7, 2)
+    assert arrays["layers.0.mlp.post"].shape == (7, 2, 24)
