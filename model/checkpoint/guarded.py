@@ -54,10 +54,12 @@ class GuardedEncoder:
     def __call__(self, text: str, add_special: bool) -> Encoded:
         """Ids and spans of `text`; TokenizerError after two seconds, or when the tokenizer fails on it."""
         with self._lock:
-            process = self._process
-            if process is None or process.poll() is not None:
-                process = self._start()
-            line = self._exchange(process, _line({"text": text, "special": add_special}), self._seconds)
+            request = _line({"text": text, "special": add_special})
+            line = self._exchange(self._process, request, self._seconds) if self._process is not None else b""
+            if not line:  # no child yet, or it has ended meanwhile
+                line = self._exchange(self._start(), request, self._seconds)
+        if not line:
+            raise TokenizerError("The model's tokenizer ended its process on this text. Try a shorter or simpler text.")
         reply = json.loads(line)
         if "error" in reply:
             raise TokenizerError(
@@ -69,6 +71,7 @@ class GuardedEncoder:
         """Ends the child; the next text starts another."""
         if self._end is not None:
             self._end()
+        self._process = None
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.close()
@@ -82,7 +85,7 @@ class GuardedEncoder:
         return process
 
     def _exchange(self, process: subprocess.Popen[bytes], request: bytes, seconds: float) -> bytes:
-        """Writes and reads one line; kills the child when that takes longer than `seconds`."""
+        """Writes and reads one line; empty when the child is gone. TokenizerError after `seconds`, the child killed."""
         answer = b""
 
         def talk() -> None:
@@ -103,8 +106,10 @@ class GuardedEncoder:
             thread.join()
         if not answer:
             self.close()
-            reason = f"took longer than {seconds:g} seconds" if late else "ended its process"
-            raise TokenizerError(f"The model's tokenizer {reason} on this text. Try a shorter or simpler text.")
+        if late and not answer:
+            raise TokenizerError(
+                f"The model's tokenizer took longer than {seconds:g} seconds on this text. Try a shorter or simpler text."
+            )
         return answer
 
 
