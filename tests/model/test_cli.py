@@ -263,3 +263,20 @@ def test_the_example_on_the_default_model(capsys: pytest.CaptureFixture[str], de
     assert told["text"].startswith(" to move.")  # as transformers decodes the same file
     assert all(step["top"][0]["id"] == step["id"] and step["top"][0]["p"] == 1 for step in told["steps"])
     assert all(math.isfinite(step["logprob"]) for step in told["steps"])
+
+
+def test_bench_measures_everything(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    options = ("--model", tiny, "--tokens", 20, "--steps", 2, "--repeats", 2)
+    code, out, err = call(capsys, "bench", *options)
+    assert code == 0 and err == "" and out.count("\n") == 7
+    for words in (
+        "open the model",
+        "prefill 20 tokens",
+        "decode a token at 20",
+        "read all weights",
+        "grid of all 8 heads",
+    ):
+        assert words in out
+    told = json.loads(call(capsys, "bench", *options, "--json")[1])
+    assert len(told["measures"]) == 6
+    assert all(0 < row["fastest_ms"] <= row["median_ms"] <= row["slowest_ms"] for row in told["measures"])
