@@ -13,7 +13,7 @@ from app.commands import Command
 from app.panels.attention_controls import AttentionControls
 from app.panels.attention_map import MapView
 from app.panels.attention_side import SideView
-from app.panels.base import Changes, Panel
+from app.panels.base import Changes, Need, Panel
 from app.session import Topic
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class AttentionPanel(Panel):
         "ignore_first", "hover_token", "hover_cell", "pins",
     })  # fmt: skip
     area: ClassVar[str] = "center"
+    needs: ClassVar[Need] = "run"
 
     def build(self) -> None:
         self.controls = AttentionControls(self.ctx)

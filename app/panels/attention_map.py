@@ -47,6 +47,7 @@ class MapView(QWidget):
         # The bar's room is taken from the start: cells that come do not move what is drawn.
         self.heat.set_bar(BarText(values=(0.0, 0.5, 1.0), scale=scale_words("sqrt", fixed=False)))
         self._table: MatrixTable | None = None
+        self._table_view: HeadView | None = None
         self._stack = QStackedWidget()
         self._stack.addWidget(self.heat)
         column = QVBoxLayout(self)
@@ -68,7 +69,6 @@ class MapView(QWidget):
         if session.run is None or not session.length:
             self.heat.clear()
             self.heat.set_shape(0, 0)
-            self.heat.set_message(self._empty_words())
             self._asked = self._tokens = None
             return
         self.heat.set_message("")
@@ -79,6 +79,8 @@ class MapView(QWidget):
             self.heat.set_axis_tokens([token.piece for token in tokens], first_decode=first_decode)
             self.heat.set_boundary(first_decode)
             self.heat.set_shape(len(tokens), len(tokens))
+            self._fill_table()
+        if self.as_table and self._table_view != self.view:
             self._fill_table()
         self.heat.set_names(tr("query"), tr("key"), value_name(self.view.stage))
         self.heat.set_selected((selection.query, selection.key))
@@ -109,7 +111,7 @@ class MapView(QWidget):
         self._panel.ask(
             message,
             lambda reply, arrays: self._on_matrix(reply, arrays, message, key),
-            on_error=self._on_error,
+            on_error=lambda error: self._on_error(error, (state, message)),
             slot=f"matrix.{self.number}",
         )
 
@@ -194,8 +196,9 @@ class MapView(QWidget):
         tile = Tile(pixels=pixels, rows=reply.rows, cols=reply.cols, values=arrays.get("values"), signed=reply.signed)
         self.heat.set_tile(tile, key=(key, reply.low, reply.high))
 
-    def _on_error(self, error: ErrorInfo) -> None:
-        self._asked = None
+    def _on_error(self, error: ErrorInfo, asked: object) -> None:
+        if self._asked == asked:
+            self._asked = None
         if error.code not in QUIET_CODES and not self.heat.tiles:
             self.heat.set_message(error.message)
 
@@ -212,6 +215,7 @@ class MapView(QWidget):
     def _fill_table(self) -> None:
         if self._table is None or not self.as_table:
             return
+        self._table_view = self.view
         pieces = [token.piece for token in self._ctx.session.path_tokens()]
         self._table.blocks.set_matrix(self.heat.shape, pieces, pieces)
         selection = self._ctx.selection
@@ -226,11 +230,6 @@ class MapView(QWidget):
                 table.blocks.set_block(rows, cols, arrays["values"])
 
         self._panel.ask(message, answer)
-
-    def _empty_words(self) -> str:
-        if self._ctx.session.model is None:
-            return tr("No model is open yet.")
-        return tr("Prefill a prompt to see who attends to whom.")
 
 
 def bar_text(reply: MatrixReply, *, fixed: bool, ignore_first: bool) -> BarText:

@@ -172,7 +172,7 @@ class SideView(QWidget):
 
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
         self._panel.ask(
-            message, lambda *_: self._on_grid_done(), on_part=part, on_error=lambda _: self._forget("grid"),
+            message, lambda *_: self._on_grid_done(), on_part=part, on_error=lambda _: self._forget("grid", (layers, size)),
             slot="grid", priority="background",
         )  # fmt: skip
 
@@ -187,11 +187,12 @@ class SideView(QWidget):
             self.grid.set_metric(None)
             self.grid_note.hide()
             return
-        if self._asked.get("metrics") == self._state:
+        state = self._state
+        if self._asked.get("metrics") == state:
             return
-        self._asked["metrics"] = self._state
+        self._asked["metrics"] = state
         self._panel.ask(
-            GetMetrics(), self._on_metrics, on_error=lambda _: self._forget("metrics"), slot="metrics",
+            GetMetrics(), self._on_metrics, on_error=lambda _: self._forget("metrics", state), slot="metrics",
             priority="background",
         )  # fmt: skip
 
@@ -228,7 +229,7 @@ class SideView(QWidget):
         if self._asked.get(name) != asked:
             self._asked[name] = asked
             self._panel.ask(
-                message, on_reply, on_error=lambda _: self._forget(name), slot=name,
+                message, on_reply, on_error=lambda _: self._forget(name, asked), slot=name,
             )  # fmt: skip
 
     def _on_row(self, reply: LineReply, arrays: Arrays) -> None:
@@ -276,9 +277,10 @@ class SideView(QWidget):
         self.entropy.positionHovered.connect(lambda p: selection.set_hover(token=None if p < 0 else p))
         self.entropy.positionClicked.connect(selection.set_query)
 
-    def _forget(self, name: str) -> None:
-        """What was asked did not come; it may be asked again."""
-        self._asked.pop(name, None)
+    def _forget(self, name: str, asked: object) -> None:
+        """What was asked did not come; it may be asked again. What replaced it is left alone."""
+        if self._asked.get(name) == asked:
+            self._asked.pop(name)
 
     def _hover(self, cell: tuple[int, int] | None) -> None:
         self._ctx.selection.set_hover(cell=cell)

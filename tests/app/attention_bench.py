@@ -100,6 +100,11 @@ class InProcessEngine(QObject):
         if not self.held:
             self._timer.start()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a request has not been answered."""
+        return bool(self._queue)
+
     def release(self) -> None:
         queue, self._queue = self._queue, []
         for asked in queue:

@@ -1,0 +1,319 @@
+"""The attention panel with a real session and selection, driven by mouse and keys; the engine computes in process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.panels.attention import AttentionPanel
+from app.theme import Theme
+from app.widgets.heatmap import HeatMap
+from app.widgets.ticks import figure
+from model.protocol.attention_requests import GetCell, GetColumn, GetGrid, GetMatrix, GetRow, HeadView
+from tests.app.attention_bench import Bench, model_info
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, tmp_path: Path) -> Bench:
+    del qtbot
+    return Bench(tmp_path, Theme("dark"))
+
+
+def shown(qtbot: QtBot, bench: Bench, size: tuple[int, int] = (760, 540)) -> AttentionPanel:
+    panel = bench.panel()
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def settled(qtbot: QtBot, panel: AttentionPanel, bench: Bench) -> None:
+    """Until the matrix in view is drawn and nothing is under way."""
+
+    def done() -> bool:
+        heat = panel.main.heat
+        return not bench.engine.waiting and bool(heat.tiles) and not panel._pending
+
+    qtbot.waitUntil(done, timeout=4000)
+
+
+def move(panel: AttentionPanel, heat: HeatMap, at: QPoint) -> None:
+    QTest.mouseMove(panel.windowHandle(), heat.mapTo(panel, at))
+    QApplication.processEvents()
+
+
+def centre(heat: HeatMap, row: int, col: int) -> QPoint:
+    return heat.cell_rect((row, col)).center().toPoint()
+
+
+def test_hover_shows_the_engines_exact_number(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    bench.selection.set_layer_head(3, 4)
+    settled(qtbot, panel, bench)
+    heat, values = panel.main.heat, bench.engine.matrix(HeadView(layer=3, head=4))
+    for row, col in ((8, 1), (18, 17), (3, 3)):
+        move(panel, heat, centre(heat, row, col))
+        assert bench.selection.hover_cell == (row, col)
+        assert heat.value_of((row, col)) == float(values[row, col])
+        assert figure(float(values[row, col]), 6) in heat.readout_text()
+
+
+def test_a_pooled_matrix_asks_for_the_cell_and_shows_the_exact_value(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(1200)
+    settled(qtbot, panel, bench)
+    heat, values = panel.main.heat, bench.engine.matrix(bench.selection.view)
+    assert heat.tiles[-1].values is None
+    at = heat.geometry_now().area.center().toPoint() + QPoint(-40, 30)
+    move(panel, heat, at)
+    cell = bench.selection.hover_cell
+    assert cell is not None
+    qtbot.waitUntil(lambda: heat.value_of(cell) is not None)
+    assert GetCell(view=bench.selection.view, query=cell[0], key=cell[1]) in bench.engine.asked
+    assert heat.value_of(cell) == float(values[cell])
+
+
+def test_zooming_asks_for_true_cells(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(1200)
+    settled(qtbot, panel, bench)
+    heat = panel.main.heat
+    before = [m for m in bench.engine.asked if isinstance(m, GetMatrix)]
+    at = QPointF(heat.geometry_now().area.center())
+    for _ in range(9):
+        event = QWheelEvent(
+            at, heat.mapToGlobal(at), QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton, NONE,
+            Qt.ScrollPhase.NoScrollPhase, False,
+        )  # fmt: skip
+        QApplication.sendEvent(heat, event)
+    settled(qtbot, panel, bench)
+    after = [m for m in bench.engine.asked if isinstance(m, GetMatrix)][len(before) :]
+    assert 1 <= len(after) <= 3  # nine notches within a frame or two are not nine requests
+    rows, cols = after[-1].rows, after[-1].cols
+    assert rows[1] - rows[0] <= after[-1].height
+    tile = heat.tiles[-1]
+    assert tile.rows == rows
+    assert tile.values is not None
+    whole = bench.engine.matrix(bench.selection.view)
+    np.testing.assert_array_equal(tile.values, whole[slice(*rows), slice(*cols)])
+
+
+def test_click_chooses_query_and_key_and_rows_and_columns_follow(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    heat = panel.main.heat
+    panel.side.show_page("row")
+    QTest.mouseClick(heat, LEFT, NONE, centre(heat, 8, 1))
+    assert (bench.selection.query, bench.selection.key) == (8, 1)
+    settled(qtbot, panel, bench)
+    assert GetRow(view=bench.selection.view, query=8) in bench.engine.asked
+    values = bench.engine.matrix(bench.selection.view)[8]
+    model = panel.side.row.model()
+    assert model.rowCount() == 9  # the mask hides ten later tokens
+    first = int(model.index(0, 0).data().replace(",", ""))
+    assert first == int(np.nanargmax(values))
+    panel.side.show_page("column")
+    settled(qtbot, panel, bench)
+    assert GetColumn(view=bench.selection.view, key=1) in bench.engine.asked
+    assert panel.side.column.model().rowCount() == 18
+
+
+def test_the_grid_fills_and_a_click_chooses_a_head(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    grid = panel.side.grid
+    qtbot.waitUntil(lambda: not grid.missing())
+    at = grid.head_rect(2, 5).center().toPoint()
+    QTest.mouseClick(grid.viewport(), LEFT, NONE, at)
+    assert (bench.selection.layer, bench.selection.head) == (2, 5)
+    settled(qtbot, panel, bench)
+    assert panel.main.heat.value_of((8, 1)) == float(bench.engine.matrix(HeadView(layer=2, head=5))[8, 1])
+    QTest.keyClick(grid, Qt.Key.Key_Up)
+    assert (bench.selection.layer, bench.selection.head) == (1, 5)
+    asked = [m for m in bench.engine.asked if isinstance(m, GetGrid)]
+    settled(qtbot, panel, bench)
+    assert [
+        m for m in bench.engine.asked if isinstance(m, GetGrid)
+    ] == asked  # choosing a head draws no thumbnail again
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (30, 9, 3), (32, 32, 8), (80, 64, 8)])
+def test_any_number_of_heads_stays_reachable(qtbot: QtBot, tmp_path: Path, shape: tuple[int, int, int]) -> None:
+    bench = Bench(tmp_path, Theme("light"), model_info(*shape))
+    panel = shown(qtbot, bench)
+    bench.run(5)
+    settled(qtbot, panel, bench)
+    grid = panel.side.grid
+    grid.setFocus()
+    for _ in range(shape[0]):
+        QTest.keyClick(grid, Qt.Key.Key_Down)
+    QTest.keyClick(grid, Qt.Key.Key_End)
+    assert (bench.selection.layer, bench.selection.head) == (shape[0] - 1, shape[1] - 1)
+    rect = grid.head_rect(shape[0] - 1, shape[1] - 1)
+    assert grid.viewport().rect().toRectF().contains(rect)
+    assert grid.head_at(rect.center()) == (shape[0] - 1, shape[1] - 1)
+
+
+def test_stages_scales_and_heads_change_what_is_asked(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    QTest.mouseClick(panel.controls.stage._segments["scores"], LEFT)
+    bench.selection.set_scale("log")
+    bench.selection.set_head("mean")
+    bench.selection.set_layer("all")
+    settled(qtbot, panel, bench)
+    message = next(m for m in reversed(bench.engine.asked) if isinstance(m, GetMatrix))
+    assert message.view == HeadView(layer="all", head="mean", stage="scores")
+    assert message.scale == "log"
+    assert panel.controls.stage.key() == "scores"
+    assert panel.main.heat.tiles[-1].signed
+
+
+def test_pins_stand_side_by_side_and_share_the_hover(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1100, 760))
+    bench.run(19, 7)
+    for layer in range(4):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+    bench.selection.set_layer_head(5, 5)
+    qtbot.waitUntil(lambda: len(panel.pinned) == 4 and all(view.heat.tiles for view in panel.maps()))
+    bench.selection.set_hover(cell=(8, 1))
+    qtbot.waitUntil(lambda: all(view.heat.hovered == (8, 1) for view in panel.maps()))
+    for view, pinned in zip(panel.pinned, bench.selection.pins, strict=True):
+        assert view.heat.value_of((8, 1)) == float(bench.engine.matrix(pinned)[8, 1])
+        assert view.isVisible()
+    panel.pinned[0].unpinned.emit(panel.pinned[0].pinned)
+    qtbot.waitUntil(lambda: len(panel.pinned) == 3)
+
+
+def test_the_table_twin_holds_the_same_numbers(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(200)
+    settled(qtbot, panel, bench)
+    bench.selection.set_cell(150, 20)
+    panel.toggle_table()
+    values = bench.engine.matrix(bench.selection.view)
+    table = panel.main._table
+    assert table is not None
+    model = table.model()
+    qtbot.waitUntil(lambda: model.index(150, 20).data() != "…")
+    assert model.index(150, 20).data() == figure(float(values[150, 20]))
+    assert (table.currentIndex().row(), table.currentIndex().column()) == (150, 20)
+    assert model.rowCount() == model.columnCount() == 200
+    bench.selection.set_layer_head(1, 1)
+    other = bench.engine.matrix(HeadView(layer=1, head=1))
+    qtbot.waitUntil(lambda: model.index(150, 20).data() == figure(float(other[150, 20])))
+
+
+def test_copy_gives_the_exact_float(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    bench.selection.set_cell(8, 1)
+    settled(qtbot, panel, bench)
+    clipboard = QGuiApplication.clipboard()
+    values = bench.engine.matrix(bench.selection.view)
+    clipboard.clear()
+    QTest.keyClick(panel.main.heat, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: bool(clipboard.text()))
+    assert np.float32(clipboard.text()) == np.float32(values[8, 1])
+    for what, lines in (("row", 2), ("matrix", 20)):
+        clipboard.clear()
+        panel.main.heat.copyWanted.emit(what)
+        qtbot.waitUntil(lambda: bool(clipboard.text()))
+        table = [line.split("\t") for line in clipboard.text().split("\n")]
+        assert len(table) == lines
+        assert len(table[1]) == 20
+    assert np.float32(table[9][2]) == np.float32(values[8, 1])
+    assert not table[9][15]
+
+
+def test_a_hidden_panel_asks_nothing(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    panel.hide()
+    before = len(bench.engine.asked)
+    for layer in range(5):
+        bench.selection.set_layer(layer)
+    QTest.qWait(60)
+    assert len(bench.engine.asked) == before
+    panel.show()
+    settled(qtbot, panel, bench)
+    assert len([m for m in bench.engine.asked[before:] if isinstance(m, GetMatrix)]) == 1
+
+
+def test_fast_changes_ask_once_a_frame(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    before = len([m for m in bench.engine.asked if isinstance(m, GetMatrix)])
+    for step in range(60):
+        bench.selection.set_layer(step % 6)
+    bench.selection.set_layer(5)
+    settled(qtbot, panel, bench)
+    assert len([m for m in bench.engine.asked if isinstance(m, GetMatrix)]) - before <= 2
+
+
+def test_an_answer_of_another_head_is_not_read_as_this_ones(qtbot: QtBot, bench: Bench) -> None:
+    """The picture and the number under the mouse are of one head at every moment."""
+    panel = shown(qtbot, bench)
+    bench.run(1200)
+    bench.selection.set_layer_head(0, 0)
+    settled(qtbot, panel, bench)
+    heat = panel.main.heat
+    bench.engine.held = True
+    move(panel, heat, heat.geometry_now().area.center().toPoint() + QPoint(-50, 40))
+    cell = bench.selection.hover_cell
+    assert cell is not None
+    bench.selection.set_layer_head(4, 4)
+    QTest.qWait(50)
+    bench.engine.held = False
+    bench.engine.release()
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: heat.value_of(cell) is not None)
+    assert heat.value_of(cell) == float(bench.engine.matrix(HeadView(layer=4, head=4))[cell])
+
+
+def test_every_control_has_a_name(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    controls, side = panel.controls, panel.side
+    named = [
+        controls.layer, controls.head, controls.stage, controls.scale, controls.more, panel.main.heat, side.grid,
+        side.tabs, side.row, side.column, side.entropy,
+    ]  # fmt: skip
+    assert all(widget.accessibleName() for widget in named)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("size", [(300, 240), (430, 330), (745, 530), (1380, 860)])
+def test_controls_fit_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int, int], theme: str) -> None:
+    bench = Bench(tmp_path, Theme("dark" if theme == "dark" else "light"))
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    qtbot.waitUntil(panel.controls.isEnabled)
+    controls = panel.controls
+
+    def fits() -> bool:
+        shown = [w for w in (controls.layer, controls.head, controls.stage, controls.scale) if w.isVisible()]
+        buttons = [w for w in (controls.pin, controls.export, controls.more) if w.isVisible()]
+        inside = all(w.geometry().right() <= controls.width() for w in (*shown, *buttons))
+        return len(shown) >= 2 and inside and all(w.width() >= w.sizeHint().width() for w in shown)
+
+    qtbot.waitUntil(fits, timeout=2000)
