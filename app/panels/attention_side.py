@@ -170,10 +170,11 @@ class SideView(QWidget):
             if self._state == state:
                 self.grid.set_layer(message.layer, np.ascontiguousarray(arrays["pixels"]))
 
+        asked = (layers, size)
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
         self._panel.ask(
-            message, lambda *_: self._on_grid_done(), on_part=part, on_error=lambda _: self._forget("grid", (layers, size)),
-            slot="grid", priority="background",
+            message, lambda *_: self._on_grid_done(), on_part=part, slot="grid", priority="background",
+            on_error=lambda _: self._forget("grid", asked),
         )  # fmt: skip
 
     def _on_grid_done(self) -> None:

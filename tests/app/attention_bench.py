@@ -127,8 +127,9 @@ class InProcessEngine(QObject):
             over: Floats = stack.max(axis=0) if view.head == "max" else stack.mean(axis=0, dtype=np.float32)
             return over
         n, d = self.length, self.info.d_head
-        random = np.random.default_rng([self.seed, view.layer, view.head])
-        q, k = (random.normal(size=(8192, d)).astype(np.float32)[:n] * 1.8 for _ in range(2))
+        # Each from its own stream, so that a token keeps its q and k when more follow.
+        streams = [np.random.default_rng([self.seed, view.layer, view.head, i]) for i in range(3)]
+        q, k = (stream.normal(size=(n, d)).astype(np.float32) * 1.8 for stream in streams[:2])  # (T, D), (S, D)
         raw = q @ k.T  # (T, S)
         kind = view.head % 3
         raw[:, 0] += 12 if kind == 0 else 3
@@ -145,7 +146,7 @@ class InProcessEngine(QObject):
             return masked
         weights = softmax(masked)
         if view.stage == "weighted":
-            lengths: Floats = np.abs(random.normal(size=n)).astype(np.float32)
+            lengths: Floats = np.abs(streams[2].normal(size=n)).astype(np.float32)
             return weights * lengths[None, :]
         return weights
 
