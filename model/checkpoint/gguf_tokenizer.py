@@ -16,6 +16,7 @@ from model.checkpoint.pretokenizers import PRE_TOKENIZATIONS
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 _SPACE = "▁"
+_PHI3_PLAIN = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 _EOS_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
@@ -205,9 +206,23 @@ def _add_marked_tokens(tokenizer: Tokenizer, vocabulary: _Vocabulary) -> None:
     control = [vocabulary.tokens[token_id] for token_id in vocabulary.of_type(CONTROL)]
     if not byte_level:
         control += [vocabulary.tokens[token_id] for token_id in vocabulary.of_type(UNKNOWN)]
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in control])
+    strip = _strips_right(vocabulary)
+    tokenizer.add_special_tokens(
+        [
+            AddedToken(token, normalized=False, special=True, rstrip=strip and token not in _PHI3_PLAIN)
+            for token in control
+        ]
+    )
     user = [vocabulary.tokens[token_id] for token_id in vocabulary.of_type(USER_DEFINED)]
     tokenizer.add_tokens([AddedToken(token, normalized=False, special=False) for token in user])
+
+
+def _strips_right(vocabulary: _Vocabulary) -> bool:
+    """Phi-3's special tokens take the white space after them; a GGUF does not say so, llama.cpp knows it by name."""
+    name = vocabulary.meta.get("general.name", "")
+    return vocabulary.text("model") == "llama" and (
+        vocabulary.meta.get("general.architecture") == "phi3" or "phi-3" in str(name).lower()
+    )
 
 
 def _surround(tokenizer: Tokenizer, vocabulary: _Vocabulary, *, add_bos: bool) -> None:

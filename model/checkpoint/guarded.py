@@ -108,7 +108,7 @@ class GuardedEncoder:
             self.close()
         if late and not answer:
             raise TokenizerError(
-                f"The model's tokenizer took longer than {seconds:g} seconds on this text. Try a shorter or simpler text."
+                f"The model's tokenizer took longer than {seconds:g} seconds on this text. Try a shorter one."
             )
         return answer
 

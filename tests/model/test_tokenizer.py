@@ -408,6 +408,14 @@ def test_sentencepiece_without_a_leading_space(judge: sentencepiece.SentencePiec
     assert tokenizer.piece(tokenizer.encode("the cat")[0])[0] != "·"
 
 
+def test_phi3s_special_tokens_take_the_space_after_them(judge: sentencepiece.SentencePieceProcessor) -> None:
+    meta = _sentencepiece_meta(judge)
+    plain = Tokenizer(build_tokenizer(HERE, meta)).encode("the</s>\n cat")
+    stripped = Tokenizer(build_tokenizer(HERE, meta | {"general.architecture": "phi3"})).encode("the</s>\n cat")
+    assert stripped == [1, *judge.encode("the"), 2, *judge.encode("cat")]
+    assert len(plain) > len(stripped)
+
+
 def test_user_defined_tokens_stay_whole(judge: sentencepiece.SentencePieceProcessor) -> None:
     tokenizer = Tokenizer(build_tokenizer(HERE, _sentencepiece_meta(judge)))
     marked = tokenizer.encode("the<mark>cat")
