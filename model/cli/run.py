@@ -7,31 +7,23 @@ import json
 import math
 import statistics
 import sys
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from model.cli.command import Command, ProgressLine, add_model_options, number, whole
-from model.protocol.values import MAX_SEED, Node, SamplerSettings
+from model.cli.command import Command
+from model.cli.prompted import add_run_options, prefilled, read_prompt, sampler_settings
+from model.protocol.values import Node
 
 if TYPE_CHECKING:
     from model.loading import LoadedModel
     from model.run import Run
 
 TOP = 10
-DEFAULTS = SamplerSettings()
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    add_model_options(parser)
-    parser.add_argument("--prompt", required=True, metavar="TEXT", help="the text to begin with; - reads stdin")
-    parser.add_argument("--steps", type=whole(0), default=32, metavar="N", help="tokens to decode (default: 32)")
-    group = parser.add_argument_group("sampler")
-    group.add_argument("--temperature", type=number, default=DEFAULTS.temperature, metavar="T", help="0: greedy")
-    group.add_argument("--top-k", type=whole(0), default=DEFAULTS.top_k, metavar="K", help="0: off")
-    group.add_argument("--top-p", type=number, default=DEFAULTS.top_p, metavar="P", help="1: off")
-    group.add_argument("--seed", type=whole(0, MAX_SEED), default=DEFAULTS.seed, metavar="S")
+    add_run_options(parser, steps=32)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
 
 
@@ -100,23 +92,9 @@ class Report:
 
 def run(options: argparse.Namespace) -> int:
     """Opens the model, prefills, decodes, prints."""
-    settings = SamplerSettings(
-        temperature=options.temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed
-    )
-    prompt = _read_prompt(options.prompt)
-    from model.loading import open_model  # noqa: PLC0415 - imports torch
-    from model.run import Run  # noqa: PLC0415
-    from model.threads import use_threads  # noqa: PLC0415
-
-    use_threads(options.threads)
-    progress, begun = ProgressLine(), time.perf_counter()
-    try:
-        model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
-        report = Report(model=model, load_ms=(time.perf_counter() - begun) * 1e3)
-        made = Run(model)
-        made.prefill(prompt, progress=progress)
-    finally:
-        progress.clear()
+    settings, prompt = sampler_settings(options), read_prompt(options)
+    made, load_ms = prefilled(options, prompt)
+    report = Report(model=made.model, load_ms=load_ms)
     shown = 0
 
     def tell(node: Node) -> None:
@@ -135,10 +113,6 @@ def run(options: argparse.Namespace) -> int:
         _write("\n")
     print(_timing(made, report), file=sys.stderr)
     return 0
-
-
-def _read_prompt(text: str) -> str:
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if text == "-" else text
 
 
 def _write(text: str) -> None:

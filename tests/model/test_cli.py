@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -13,12 +14,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from model import __main__ as program
 from model.checkpoint import catalogue
 from model.loading import open_model
+from model.protocol.engine_requests import CheckRow
 from tests.model.checkpoint import files
 
 PROMPT = "in the end"
@@ -280,3 +283,88 @@ def test_bench_measures_everything(capsys: pytest.CaptureFixture[str], tiny: Pat
     told = json.loads(call(capsys, "bench", *options, "--json")[1])
     assert len(told["measures"]) == 6
     assert all(0 < row["fastest_ms"] <= row["median_ms"] <= row["slowest_ms"] for row in told["measures"])
+
+
+def test_doctor_proves_the_numbers(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
+    code, out, err = call(capsys, "doctor", "--model", tiny)
+    assert code == 0 and err == "" and "FAILED" not in out and "checks hold" in out.splitlines()[-1]
+    told = json.loads(call(capsys, "doctor", "--model", tiny, "--json")[1])
+    assert told["ok"] and len(told["rows"]) == out.count("ok    ")
+    assert all(row["error"] <= row["bound"] for row in told["rows"])
+
+
+def test_doctor_says_which_check_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tiny: Path
+) -> None:
+    bad = CheckRow(name="a", title="a thing", error=float("nan"), bound=1.0, ok=False)
+    good = CheckRow(name="b", title="another", error=0.0, bound=1.0, ok=True)
+    monkeypatch.setattr("model.views.self_check.doctor", lambda _model: (bad, good))
+    code, out, _ = call(capsys, "doctor", "--model", tiny)
+    assert code == 1 and "FAILED  a thing" in out and out.endswith("1 of 2 checks failed\n")
+    code, out, _ = call(capsys, "doctor", "--model", tiny, "--json")
+    assert code == 1 and json.loads(out)["rows"][0]["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (
+            ["--layer", "1", "--head", "2", "--format", "png,csv,npz"],
+            {"attention.csv", "attention.csv-metadata.json", "attention.npz", "attention.png"},
+        ),
+        (["--layer", "all", "--head", "mean", "--format", "svg", "--name", "all"], {"all.svg"}),
+        (["--what", "grid", "--format", "npz", "--layer", "0-1", "--head", "0,2-3"], {"grid.npz"}),
+        (["--what", "activation", "layers.*.mlp.post", "logits", "--format", "npz"], {"activation.npz"}),
+        (["--what", "kv"], {"kv.safetensors"}),
+        (["--what", "run", "--name", "mine"], {"mine.dscope"}),
+    ],
+)
+def test_export_writes_what_was_asked(
+    capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path, arguments: list[str], names: set[str]
+) -> None:
+    options = ("export", "--model", tiny, "--prompt", PROMPT, "--steps", 2, "--temperature", 0, "--out", tmp_path)
+    code, out, err = call(capsys, *options, *arguments, "--json")
+    assert code == 0 and err == ""
+    told = json.loads(out)
+    assert {Path(one["path"]).name for one in told} == names == {path.name for path in tmp_path.iterdir()}
+    for one in told:
+        data = Path(one["path"]).read_bytes()
+        assert one["size"] == len(data) and one["sha256"] == hashlib.sha256(data).hexdigest()
+    code, _, err = call(capsys, *options, *arguments)
+    assert code == 2 and "is there already" in err
+    code, out, _ = call(capsys, *options, *arguments, "--overwrite")
+    assert code == 0 and {Path(line).name for line in out.splitlines()} == names
+
+
+def test_what_is_exported_is_what_the_reference_attends_to(
+    capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
+) -> None:
+    options = ("--model", tiny, "--prompt", PROMPT, "--layer", 1, "--head", 3, "--format", "npz", "--out", tmp_path)
+    assert call(capsys, "export", *options)[0] == 0
+    with np.load(tmp_path / "attention.npz") as told:
+        values = told["values"]
+    ids = open_model(tiny).tokenizer.encode(PROMPT)
+    expected = files.tiny().run(ids)[0].patterns[1][3].numpy()
+    np.testing.assert_allclose(np.nan_to_num(values), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--what", "everything"], "'everything' is not one of attention"),
+        (["--what", "activation"], "takes the names of activations"),
+        (["--what", "logits", "more"], "takes the names of activations"),
+        (["--what", "activation", "layers.0.mlp.pots"], "layers.0.mlp.post"),
+        (["--layer", "2"], "--layer: '2' is not a whole number from 0 to 1"),
+        (["--head", "1-x"], "--head: 'x' is not a whole number"),
+        (["--head", "max", "--layer", "0", "--size", "7"], "--size: '7'"),
+        (["--layer", "0", "--head", "1", "--format", "bmp"], "bmp"),
+        (["--layer", "0", "--head", "1", "--out", "/dev/null/x"], "--out: /dev/null/x cannot be made"),
+    ],
+)
+def test_export_refuses_in_one_line(
+    capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    code, out, err = call(capsys, "export", "--model", tiny, "--prompt", PROMPT, "--out", tmp_path, *arguments)
+    assert code == 2 and out == "" and err.count("\n") == 1 and words in err
+    assert not list(tmp_path.iterdir())

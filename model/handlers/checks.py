@@ -1,0 +1,15 @@
+"""The self-check: the numbers of the run there is, proved against the model's own."""
+
+from __future__ import annotations
+
+from model.handlers.registry import Answer, EngineContext, handles
+from model.jobs import Job
+from model.protocol.engine_requests import SelfCheck, SelfCheckReply
+from model.views.self_check import self_check
+
+
+@handles(SelfCheck)
+def check(context: EngineContext, message: SelfCheck, job: Job) -> Answer:
+    """Every check that the run allows, or the quick ones."""
+    rows = self_check(context.need_run(), quick=message.quick, yield_point=job.yield_point)
+    return SelfCheckReply(rows=rows), {}
