@@ -104,5 +104,10 @@ def quit_on_signals(application: QApplication) -> None:
     signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, note)
+
     # A slot that is a bound method keeps its object only weakly, and a collected socket would read as a signal.
-    notifier.destroyed.connect(lambda: (near.close(), far.close()))
+    def close() -> None:
+        near.close()
+        far.close()
+
+    notifier.destroyed.connect(close)
