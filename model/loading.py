@@ -17,24 +17,16 @@ from model.checkpoint.errors import TooBigError
 from model.checkpoint.fetch import can_use_pip, fetch, local_path
 from model.checkpoint.folder_tokenizer import load_backend
 from model.checkpoint.memory import available_bytes
+from model.checkpoint.plan import DTYPES, OVERHEAD, OpenPlan, device_names, dtype_name, select_device, select_dtype
 from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
 from model.checkpoint.sources import Place, resolve
 from model.checkpoint.weights import fill, putter, require_whole
 from model.config import DecoderConfig
-from model.errors import BadValueError
 from model.families import family_for
 from model.layers import lay_out
-from model.protocol.engine_requests import LoadPlan
 from model.protocol.values import ModelInfo
 from model.tokenizer import Tokenizer
 from model.transformer import Decoder
-
-DTYPES: Mapping[str, torch.dtype] = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
-_OVERHEAD = 1.03  # what loading needs beside the weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,98 +41,6 @@ class LoadedModel:
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about it."""
         return self.info.warnings
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpenPlan:
-    """What opening a model would take. `bytes_by_dtype`: weights in memory by dtype; `weight_bytes`: as chosen."""
-
-    name: str
-    source: str
-    config: DecoderConfig
-    parameters: int
-    bytes_by_dtype: Mapping[str, int]
-    device: str
-    dtype: str
-    file_bytes: int
-    available_bytes: int
-    notes: tuple[str, ...]
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of the weights as they will be loaded."""
-        return self.bytes_by_dtype[self.dtype]
-
-    @property
-    def fits(self) -> bool:
-        """Whether the weights fit into what is free on the device."""
-        return self.weight_bytes * _OVERHEAD <= self.available_bytes
-
-    def require_fit(self) -> None:
-        """TooBigError when they don't, with what would."""
-        if self.fits:
-            return
-        smaller = [
-            name for name, size in self.bytes_by_dtype.items() if size * _OVERHEAD <= self.available_bytes and size
-        ]
-        ways = [f"{' or '.join(smaller)} would fit"] if smaller else []
-        ways += (
-            ["the cpu may have more room"] if self.device != "cpu" else ["close other programs or take a smaller model"]
-        )
-        raise TooBigError(
-            f"{self.name} in {self.dtype}", needed=self.weight_bytes, available=self.available_bytes,
-            device=self.device, remedy=f"{'; '.join(ways).capitalize()}.",
-        )  # fmt: skip
-
-    def reply(self) -> LoadPlan:
-        """The plan as the protocol's value."""
-        return LoadPlan(
-            name=self.name,
-            family=self.config.family,
-            source=self.source,
-            parameters=self.parameters,
-            n_ctx=self.config.n_ctx,
-            device=self.device,
-            dtype=self.dtype,
-            weight_bytes=self.weight_bytes,
-            file_bytes=self.file_bytes,
-            available_bytes=self.available_bytes,
-            fits=self.fits,
-            notes=self.notes,
-        )
-
-
-def select_device(name: str = "auto") -> torch.device:
-    """The device called `name`; "auto": cuda, else mps, else cpu. BadValueError for one this machine lacks."""
-    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    if name == "auto":
-        return torch.device("cuda:0" if cuda else "mps" if mps else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise BadValueError("device", name, f"one of {', '.join(device_names())}") from error
-    index = device.index or 0
-    there = {"cpu": True, "mps": mps and index == 0, "cuda": cuda and index < torch.cuda.device_count()}
-    if not there.get(device.type, False):
-        raise BadValueError("device", name, f"one of {', '.join(device_names())}")
-    return torch.device("cuda", index) if device.type == "cuda" else torch.device(device.type)
-
-
-def device_names() -> list[str]:
-    """Devices of this machine, the preferred first; "auto" is always understood."""
-    names = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    return ["auto", *names, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
-
-
-def select_dtype(name: str, device: torch.device) -> torch.dtype:
-    """The dtype called `name`; "auto": float32 on a CPU, bfloat16 on CUDA, float16 on mps and older GPUs."""
-    if name == "auto":
-        if device.type == "cuda":
-            return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
-        return torch.float16 if device.type == "mps" else torch.float32
-    if name not in DTYPES:
-        raise BadValueError("dtype", name, f"auto or one of {', '.join(DTYPES)}")
-    return DTYPES[name]
 
 
 def plan_model(source: str | Path | None = None, *, device: str = "auto", dtype: str = "auto") -> OpenPlan:
@@ -264,15 +164,11 @@ def _plan_of(
         parameters=parameters,
         bytes_by_dtype={name: parameters * kind.itemsize for name, kind in DTYPES.items()},
         device=str(device),
-        dtype=_dtype_name(dtype),
+        dtype=dtype_name(dtype),
         file_bytes=file_bytes,
         available_bytes=available_bytes(device),
         notes=notes,
     )
-
-
-def _dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _columns_first(config: DecoderConfig) -> Callable[[str], bool]:
@@ -385,9 +281,9 @@ def _open_prepared(
     parameters = sum(parameter.numel() for parameter in decoder.parameters())
     needed, free = parameters * dtype.itemsize, available_bytes(device)
     name = place.entry.title if place.entry else str(manifest["name"])
-    if needed * _OVERHEAD > free:
+    if needed * OVERHEAD > free:
         raise TooBigError(
-            f"{name} in {_dtype_name(dtype)}", needed=needed, available=free, device=str(device),
+            f"{name} in {dtype_name(dtype)}", needed=needed, available=free, device=str(device),
             remedy="Close other programs, or take a smaller dtype or model.",
         )  # fmt: skip
     done = 0
@@ -426,7 +322,7 @@ def _finish(
         d_mlp=config.d_mlp,
         d_vocab=config.d_vocab,
         n_ctx=config.n_ctx,
-        dtype=_dtype_name(decoder.dtype),
+        dtype=dtype_name(decoder.dtype),
         device=str(decoder.device),
         parameters=parameters,
         weight_bytes=parameters * decoder.dtype.itemsize,
@@ -448,3 +344,15 @@ def _proved(model: LoadedModel) -> LoadedModel:
         return model
     warning = "A first forward pass gave NaN or infinite logits: the weights are damaged or overflow in this dtype."
     return replace(model, info=replace(model.info, warnings=(*model.info.warnings, warning)))
+
+
+__all__ = [
+    "LoadedModel",
+    "OpenPlan",
+    "device_names",
+    "get_model",
+    "open_model",
+    "plan_model",
+    "select_device",
+    "select_dtype",
+]
