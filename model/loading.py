@@ -13,10 +13,11 @@ from torch import Tensor
 
 from model.checkpoint import catalogue, prepared
 from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, open_gguf_checkpoint, read_config
-from model.checkpoint.errors import TooBigError
+from model.checkpoint.errors import CheckpointError, TooBigError
 from model.checkpoint.fetch import can_use_pip, fetch, local_path
 from model.checkpoint.folder_tokenizer import load_backend
 from model.checkpoint.memory import available_bytes
+from model.checkpoint.paths import CacheDirError
 from model.checkpoint.plan import DTYPES, OVERHEAD, OpenPlan, device_names, dtype_name, select_device, select_dtype
 from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
 from model.checkpoint.sources import Place, resolve
@@ -78,11 +79,24 @@ def open_model(
             return _open_gguf(place, target, kind, report, check)
         with _checkpoint(place, report, check) as checkpoint:
             return _load(place, checkpoint, target, kind, report, check)
-    except torch.OutOfMemoryError as error:
-        raise TooBigError(
-            place.label, needed=0, available=available_bytes(target), device=str(target),
-            remedy="Take a smaller dtype or the cpu.",
-        ) from error  # fmt: skip
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise _no_memory(place, target) from error
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # how torch says it of a CPU
+            raise
+        raise _no_memory(place, target) from error
+    except OSError as error:
+        raise CheckpointError(f"{place.label}: {error.strerror or error}. Check the disk it is on.") from error
+
+
+def _no_memory(place: Place, device: torch.device) -> CheckpointError:
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    free = available_bytes(device)
+    return CheckpointError(
+        f"{place.label}: the memory of {device} ran out while it was read ({free / 1e9:.1f} GB are free now). "
+        "Take a smaller dtype or model, or another device."
+    )
 
 
 def get_model(name: str = "", *, progress: Progress = no_progress, check_cancel: CheckCancel = never_cancel) -> Path:
@@ -216,7 +230,11 @@ def _open_gguf(
         with _checkpoint(place, progress, check) as checkpoint:
             if not prepared.worth_preparing(4 * checkpoint.parameters):
                 return _load(place, checkpoint, device, dtype, progress, check)
-            _prepare(checkpoint, digest, progress, check)
+            try:
+                _prepare(checkpoint, digest, progress, check)
+            except (OSError, CacheDirError) as error:  # a full or read-only disk: slower, but it opens
+                reason = f"It could not be prepared for quick opening: {str(error).rstrip('.')}."
+                return _warned(_load(place, checkpoint, device, dtype, progress, check), reason)
         found = prepared.find(digest, progress, check)
         if found is None:
             raise AssertionError("the prepared model is not what was written")
@@ -342,7 +360,12 @@ def _proved(model: LoadedModel) -> LoadedModel:
     logits = decoder(torch.zeros(1, dtype=torch.int64, device=decoder.device), decoder.new_cache())
     if bool(torch.isfinite(logits).all()):
         return model
-    warning = "A first forward pass gave NaN or infinite logits: the weights are damaged or overflow in this dtype."
+    return _warned(
+        model, "A first forward pass gave NaN or infinite logits: the weights are damaged or overflow in this dtype."
+    )
+
+
+def _warned(model: LoadedModel, warning: str) -> LoadedModel:
     return replace(model, info=replace(model.info, warnings=(*model.info.warnings, warning)))
 
 

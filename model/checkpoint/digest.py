@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from model.checkpoint.paths import cache_dir, make_dir, open_regular
+from model.checkpoint.paths import CacheDirError, cache_dir, make_dir, open_regular
 from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
 
 _CHUNK = 4 << 20
@@ -54,7 +54,7 @@ def remembered_sha256(path: Path, *, progress: Progress = no_progress, check_can
     memory[key] = [*stamp, digest]
     while len(memory) > _MEMORY_ENTRIES:
         del memory[next(iter(memory))]
-    with contextlib.suppress(OSError):  # a read-only cache only costs the next start a second
+    with contextlib.suppress(OSError, CacheDirError):  # a read-only cache only costs the next start a second
         make_dir(memory_file.parent)
         temporary = memory_file.with_name(f"{_MEMORY_NAME}.{os.getpid()}")
         temporary.write_text(json.dumps(memory), encoding="utf-8")

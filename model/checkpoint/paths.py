@@ -20,6 +20,18 @@ CACHE_VARIABLE = "DECODERSCOPE_CACHE_DIR"
 _LOCK_POLL_SECONDS = 0.1
 
 
+class CacheDirError(CheckpointError):
+    """Our cache can't be written to."""
+
+    code = "cache_dir"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        super().__init__(
+            f"Can't make the cache directory {path}: {reason}. Set {CACHE_VARIABLE} to one you may write to."
+        )
+
+
 def cache_dir() -> Path:
     """Where fetched and prepared models live: $DECODERSCOPE_CACHE_DIR, else the user's cache directory."""
     override = os.environ.get(CACHE_VARIABLE)
@@ -31,9 +43,7 @@ def make_dir(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckpointError(
-            f"Can't make the cache directory {path}: {error.strerror}. Set {CACHE_VARIABLE} to one you may write to."
-        ) from error
+        raise CacheDirError(path, error.strerror or str(error)) from error
     return path
 
 

@@ -1,5 +1,6 @@
 """The prepared cache: made once, reopened by map, never trusted when it does not fit."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import torch
 
 from model.checkpoint import prepared
 from model.checkpoint.digest import stamp_of
+from model.checkpoint.errors import CheckpointError
 from model.checkpoint.progress import never_cancel, no_progress
 from model.errors import CancelledError
 from model.loading import LoadedModel, get_model, open_model
@@ -136,3 +138,40 @@ def test_getting_the_default_model_prepares_it(path: Path, monkeypatch: pytest.M
     get_model("smollm2-135m-instruct")
     assert made.stat().st_mtime_ns == before
     assert not _opened(path)[1]
+
+
+def test_without_a_cache_that_can_be_written_it_opens_all_the_same(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, _ = _opened(path)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DECODERSCOPE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    model = open_model(path)
+    assert torch.equal(model.decoder.norm.weight, expected.decoder.norm.weight)
+    assert "could not be prepared for quick opening: Can't make the cache directory" in model.warnings[0]
+
+
+def test_a_disk_that_fills_up_while_preparing_leaves_nothing(
+    path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("model.checkpoint.prepared.publish", full)
+    assert "No space left on device" in open_model(path).warnings[0]
+    assert not [item for item in (own_cache / "prepared").iterdir() if item.is_dir()]
+
+
+def test_memory_that_runs_out_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ):
+
+        def fail(*_: object, error: Exception = error, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr("model.loading.fill", fail)
+        with pytest.raises(CheckpointError, match=r"the memory of cpu ran out .* Take a smaller dtype"):
+            open_model(path)
