@@ -25,17 +25,15 @@ from model.config import DecoderConfig
 from model.errors import BadValueError, CancelledError
 from model.hooks import HookPoint
 from model.kv_cache import KVCache
-from model.memory import process_bytes
 from model.prefill import Chunks, ContextFullError, LayerWatch, ProgressReport, PromptError, YieldPoint, checked
 from model.protocol.values import MemoryInfo, Node, RunState, SamplerSettings
+from model.run_report import Stop, memory_of, state_of
 from model.store import ActivationStore, BudgetError, Cost, cost_of
 from model.text import PathText
 from model.tree import RunTree
 
 if TYPE_CHECKING:
     from model.loading import LoadedModel
-
-Stop = Literal["", "end_of_text", "context_full", "cancelled", "nan_logits"]
 
 BUDGET_SHARE = 0.25  # of the memory that is free when the run begins
 ORDERS_KEPT = 8
@@ -465,37 +463,10 @@ class Run:
 
     def memory(self) -> MemoryInfo:
         """Bytes in use now."""
-        rss, peak = process_bytes()
-        return MemoryInfo(
-            weights=self.model.info.weight_bytes,
-            kv_used=self.cache.bytes_used(),
-            kv_allocated=self.store.kv_allocated,
-            activations=self.store.activation_bytes,
-            rss=rss,
-            peak_rss=peak,
-            budget=self.store.budget,
-            available=available_bytes(self.device),
-        )
+        return memory_of(self)
 
     def state(self) -> RunState:
         """Where the run stands; `nodes` are those that are new since the last call."""
-        new = tuple(node for node_id, node in self.tree.nodes.items() if node_id >= self._reported)
+        state = state_of(self, self._reported)
         self._reported = self.tree.next_id
-        stop = self.stop
-        if not stop and self.current in self.store.logits and self.order(self.current).bad:
-            stop = "nan_logits"
-        return RunState(
-            run_id=self.id,
-            n_prompt=self.n_prompt,
-            path=self.path,
-            current=self.current,
-            length=self.length,
-            n_ctx=self.config.n_ctx,
-            nodes=new,
-            text=self.text,
-            memory=self.memory(),
-            prefill_ms=self.prefill_ms,
-            altered=self.altered,
-            dropped=tuple(sorted(self.store.dropped)),
-            stop=stop,
-        )
+        return state

@@ -1,9 +1,10 @@
 """One file an area of requests; a line here registers it. Importing this imports torch."""
 
-from model.handlers import attention, checks, engine, exports, models, prompt, registry, runs, sampling, text
+from model.handlers import attention, card, checks, engine, exports, models, prompt, registry, runs, sampling, text
 
 __all__ = [
     "attention",
+    "card",
     "checks",
     "engine",
     "exports",

@@ -6,6 +6,7 @@ registers its requests.
 
 from model.protocol import (
     attention_requests,
+    card_requests,
     engine_requests,
     errors,
     events,
@@ -18,6 +19,7 @@ from model.protocol import (
 
 __all__ = [
     "attention_requests",
+    "card_requests",
     "engine_requests",
     "errors",
     "events",
