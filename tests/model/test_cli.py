@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -14,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -134,7 +133,7 @@ def test_a_prompt_from_stdin_is_taken_as_it_is(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give a command: run, models, engine"),
+        ([], "give a command: run, export, models"),
         (["rum"], "invalid choice: 'rum'"),
         (["run"], "--prompt"),
         (["run", "--prompt", "a", "--fast"], "unrecognized arguments: --fast"),
@@ -237,8 +236,8 @@ def test_ctrl_c_ends_it_cleanly(default_model_path: Path, when: str) -> None:
     with process:
         assert process.stdout is not None
         first = process.stdout.read(1) if when == "decoding" else b""
-        if not first:
-            time.sleep(0.4)
+        while not first and not any("torch" in area.path for area in psutil.Process(process.pid).memory_maps()):
+            time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130 and err == b""
@@ -303,68 +302,3 @@ def test_doctor_says_which_check_failed(
     assert code == 1 and "FAILED  a thing" in out and out.endswith("1 of 2 checks failed\n")
     code, out, _ = call(capsys, "doctor", "--model", tiny, "--json")
     assert code == 1 and json.loads(out)["rows"][0]["error"] is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (
-            ["--layer", "1", "--head", "2", "--format", "png,csv,npz"],
-            {"attention.csv", "attention.csv-metadata.json", "attention.npz", "attention.png"},
-        ),
-        (["--layer", "all", "--head", "mean", "--format", "svg", "--name", "all"], {"all.svg"}),
-        (["--what", "grid", "--format", "npz", "--layer", "0-1", "--head", "0,2-3"], {"grid.npz"}),
-        (["--what", "activation", "layers.*.mlp.post", "logits", "--format", "npz"], {"activation.npz"}),
-        (["--what", "kv"], {"kv.safetensors"}),
-        (["--what", "run", "--name", "mine"], {"mine.dscope"}),
-    ],
-)
-def test_export_writes_what_was_asked(
-    capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path, arguments: list[str], names: set[str]
-) -> None:
-    options = ("export", "--model", tiny, "--prompt", PROMPT, "--steps", 2, "--temperature", 0, "--out", tmp_path)
-    code, out, err = call(capsys, *options, *arguments, "--json")
-    assert code == 0 and err == ""
-    told = json.loads(out)
-    assert {Path(one["path"]).name for one in told} == names == {path.name for path in tmp_path.iterdir()}
-    for one in told:
-        data = Path(one["path"]).read_bytes()
-        assert one["size"] == len(data) and one["sha256"] == hashlib.sha256(data).hexdigest()
-    code, _, err = call(capsys, *options, *arguments)
-    assert code == 2 and "is there already" in err
-    code, out, _ = call(capsys, *options, *arguments, "--overwrite")
-    assert code == 0 and {Path(line).name for line in out.splitlines()} == names
-
-
-def test_what_is_exported_is_what_the_reference_attends_to(
-    capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
-) -> None:
-    options = ("--model", tiny, "--prompt", PROMPT, "--layer", 1, "--head", 3, "--format", "npz", "--out", tmp_path)
-    assert call(capsys, "export", *options)[0] == 0
-    with np.load(tmp_path / "attention.npz") as told:
-        values = told["values"]
-    ids = open_model(tiny).tokenizer.encode(PROMPT)
-    expected = files.tiny().run(ids)[0].patterns[1][3].numpy()
-    np.testing.assert_allclose(np.nan_to_num(values), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--what", "everything"], "'everything' is not one of attention"),
-        (["--what", "activation"], "takes the names of activations"),
-        (["--what", "logits", "more"], "takes the names of activations"),
-        (["--what", "activation", "layers.0.mlp.pots"], "layers.0.mlp.post"),
-        (["--layer", "2"], "--layer: '2' is not a whole number from 0 to 1"),
-        (["--head", "1-x"], "--head: 'x' is not a whole number"),
-        (["--head", "max", "--layer", "0", "--size", "7"], "--size: '7'"),
-        (["--layer", "0", "--head", "1", "--format", "bmp"], "bmp"),
-        (["--layer", "0", "--head", "1", "--out", "/dev/null/x"], "--out: /dev/null/x cannot be made"),
-    ],
-)
-def test_export_refuses_in_one_line(
-    capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path, arguments: list[str], words: str
-) -> None:
-    code, out, err = call(capsys, "export", "--model", tiny, "--prompt", PROMPT, "--out", tmp_path, *arguments)
-    assert code == 2 and out == "" and err.count("\n") == 1 and words in err
-    assert not list(tmp_path.iterdir())
