@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from model.cli.command import Command, ProgressLine, UsageError, add_model_options, number, whole
+from model.cli.command import Command, ProgressLine, UsageError, whole
+from model.cli.prompted import add_run_options, prefilled, read_prompt, sampler_settings
 from model.colormaps import ONE_SIGNED
-from model.errors import BadValueError
 from model.export.spec import FigureSpec
 from model.protocol.attention_requests import HeadView, Scale, Stage
 from model.protocol.export_requests import (
@@ -22,15 +21,13 @@ from model.protocol.export_requests import (
     ExportSheet,
     FigureTheme,
 )
-from model.protocol.file_writing import FileWriteError, IncomingFiles
-from model.protocol.values import MAX_SEED, SamplerSettings
+from model.protocol.file_writing import IncomingFiles
 from model.protocol.wire import Request
 
 if TYPE_CHECKING:
     from model.export.files import ExportedFile
     from model.run import Run
 
-DEFAULTS = SamplerSettings()
 FORMATS = {
     "attention": ("png", "svg", "pdf", "html", "csv", "npz", "json"),
     "sheet": ("png", "svg", "pdf", "html", "npz"),
@@ -50,19 +47,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "KIND: attention (one file a head), sheet (heads on one colour scale), grid (each head on its own scale), "
         "activation NAME … (layers.3.attn.pattern, layers.*.mlp.post), logits, kv, run (a .dscope file)."
     )
-    source = parser.add_argument_group("source")
-    source.add_argument("--prompt", metavar="TEXT", help="the text to begin with; - reads stdin")
-    source.add_argument("--run", dest="run_file", metavar="FILE", help="a recorded run instead of a prompt")
-    source.add_argument("--steps", type=whole(0), default=0, metavar="N", help="tokens to decode (default: 0)")
-    source.add_argument("--temperature", type=number, default=0.0, metavar="T", help="default: 0, greedy")
-    source.add_argument("--top-k", type=whole(0), default=DEFAULTS.top_k, metavar="K", help="0: off")
-    source.add_argument("--top-p", type=number, default=DEFAULTS.top_p, metavar="P", help="1: off")
-    source.add_argument("--seed", type=whole(0, MAX_SEED), default=DEFAULTS.seed, metavar="S")
-    add_model_options(parser)
+    add_run_options(parser, steps=0, recorded=True)
     what = parser.add_argument_group("what")
     what.add_argument("--what", nargs="+", default=["attention"], metavar="KIND", help="default: attention")
     what.add_argument("--layer", default="all", metavar="LIST", help="0,3-5 or all (default: all)")
-    what.add_argument("--head", default="all", metavar="LIST", help="2, 0-3, all, mean or max (default: all)")
+    head = "2, 0-3, all, mean or max (default: mean for attention, all for sheets)"
+    what.add_argument("--head", default="", metavar="LIST", help=head)
     what.add_argument("--stage", default="weights", choices=get_args(Stage))
     what.add_argument("--scale", default="sqrt", choices=get_args(Scale))
     what.add_argument("--fixed", action="store_true", help="weights from 0 to 1 instead of to their maximum")
@@ -86,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
     _check(kind, names, options)
     formats = _formats(kind, options.format)
     size = _size(options.size or SIZES.get(kind, "7x6"))
+    options.head = options.head or ("mean" if kind == "attention" else "all")
     FigureSpec(width=size[0], height=size[1], dpi=options.dpi)  # refused before a model is opened
     folder = Path(options.out)
     progress = ProgressLine()
@@ -95,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileWriteError.of(folder, error) from error
+            raise UsageError(f"--out: {folder} cannot be made: {error.strerror}") from error
         written = [entry for message in requests for entry in _write(made, message, folder, options, progress)]
     finally:
         progress.clear()
@@ -109,11 +100,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:
     if kind not in FORMATS:
-        raise UsageError(f"--what {kind} is not one of {', '.join(FORMATS)}")
-    if names and kind != "activation":
-        raise UsageError(f"--what {kind} takes no name, found {' '.join(names)}")
-    if kind == "activation" and not names:
-        raise UsageError("--what activation needs a name, such as layers.3.attn.pattern")
+        raise UsageError(f"--what: {kind!r} is not one of {', '.join(FORMATS)}")
+    if bool(names) != (kind == "activation"):
+        raise UsageError(
+            "--what: activation, and nothing else, takes the names of activations, such as layers.3.attn.pattern"
+        )
     if (options.prompt is None) == (options.run_file is None):
         raise UsageError("give either --prompt TEXT or --run FILE")
     if options.run_file is not None and options.steps:
@@ -125,56 +116,48 @@ def _formats(kind: str, asked: str) -> tuple[str, ...]:
     formats = tuple(dict.fromkeys(word.strip() for word in asked.split(",") if word.strip())) or known[:1]
     for name in formats:
         if name not in known:
-            raise UsageError(f"--format {name} does not fit --what {kind}; choose from {', '.join(known)}")
+            raise UsageError(f"--format: {name!r} is no format of {kind}; choose from {', '.join(known)}")
     return formats
 
 
 def _size(text: str) -> tuple[float, float]:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)[x×](\d+(?:\.\d+)?)", text.strip())
     if match is None:
-        raise UsageError(f"--size {text} is not of the form 7x6 (inches)")
+        raise UsageError(f"--size: {text!r} is not of the form 7x6 (inches)")
     return float(match[1]), float(match[2])
 
 
 def indices(what: str, text: str, count: int) -> tuple[int, ...]:
-    """ "0,3-5" → (0, 3, 4, 5); "all" → every one. Raises BadValueError."""
+    """ "0,3-5" → (0, 3, 4, 5); "all" → every one. Raises UsageError."""
     if text.strip() == "all":
         return tuple(range(count))
     found: list[int] = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
-        if not first <= last < count:
-            raise BadValueError(what, text, f"numbers or ranges from 0 to {count - 1}, or all")
-        found += range(first, last + 1)
+        ends = [_index(what, word.strip(), count) for word in part.split("-", 1)]
+        found += range(ends[0], ends[-1] + 1)
     return tuple(dict.fromkeys(found))
 
 
+def _index(what: str, word: str, count: int) -> int:
+    if not (word.isascii() and word.isdecimal() and len(word) < 10 and int(word) < count):
+        raise UsageError(f"{what}: {word!r} is not a whole number from 0 to {count - 1}")
+    return int(word)
+
+
 def _run_of(options: argparse.Namespace, progress: ProgressLine) -> Run:
-    from model.loading import open_model  # noqa: PLC0415 - imports torch
-    from model.run import Run  # noqa: PLC0415
-    from model.threads import use_threads  # noqa: PLC0415
+    if options.run_file is None:
+        settings = sampler_settings(options)
+        made, _ = prefilled(options, read_prompt(options))
+        made.generate(options.steps, settings)
+        return made
+    from model.export.run_file import RunFile, reopen  # noqa: PLC0415 - imports torch
+    from model.loading import open_model  # noqa: PLC0415
 
-    use_threads(options.threads)
-    if options.run_file is not None:
-        from model.export.run_file import RunFile, reopen  # noqa: PLC0415
-
-        model = (
-            open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
-            if options.model
-            else None
-        )
-        with RunFile(Path(options.run_file)) as file:
-            return reopen(file, model)
-    settings = SamplerSettings(
-        temperature=options.temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed
-    )
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
-    model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
-    made = Run(model)
-    made.prefill(prompt, progress=progress)
-    made.generate(options.steps, settings)
-    return made
+    model = None
+    if options.model:
+        model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
+    with RunFile(Path(options.run_file)) as file:
+        return reopen(file, model)
 
 
 def _requests(
@@ -211,15 +194,17 @@ def _heads(made: Run, figure: dict[str, Any], options: argparse.Namespace) -> It
     heads: Iterable[Any] = [options.head] if combined else indices("--head", options.head, made.config.n_heads)
     if combined and options.layer == "all":
         layers = ["all"]
-    for layer in layers:
-        for head in heads:
-            view = HeadView(layer=layer, head=head, stage=options.stage)
-            stem = _stem(options, "attention", str(layer), str(head), several=True)
-            yield ExportAttention(view=view, stem=stem, **figure)
+    pairs = [(layer, head) for layer in layers for head in heads]
+    for layer, head in pairs:
+        view = HeadView(layer=layer, head=head, stage=options.stage)
+        stem = _stem(options, "attention", str(layer), str(head), several=len(pairs) > 1)
+        yield ExportAttention(view=view, stem=stem, **figure)
 
 
 def _stem(options: argparse.Namespace, kind: str, layer: str = "", head: str = "", *, several: bool = False) -> str:
-    pattern = options.name or ("{what}-layer{layer}-head{head}" if several else "{what}")
+    pattern = options.name or "{what}"
+    if several and not re.search(r"\{(layer|head)\}", pattern):
+        pattern += "-layer{layer}-head{head}"
     fields = {"what": kind, "layer": layer, "head": head, "stage": options.stage}
     return re.sub(r"\{(\w+)\}", lambda match: fields.get(match[1], match[0]), pattern)
 

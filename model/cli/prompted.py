@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 DEFAULTS = SamplerSettings()
 
 
-def add_run_options(parser: argparse.ArgumentParser, *, steps: int) -> None:
-    """The options that say what is run; `steps`: how many tokens are decoded unless asked."""
+def add_run_options(parser: argparse.ArgumentParser, *, steps: int, recorded: bool = False) -> None:
+    """The options that say what is run; `steps`: how many tokens are decoded unless asked; `recorded`: a run file does
+    instead of a prompt."""
     add_model_options(parser)
-    parser.add_argument("--prompt", required=True, metavar="TEXT", help="the text to begin with; - reads stdin")
+    parser.add_argument("--prompt", required=not recorded, metavar="TEXT", help="the text to begin with; - reads stdin")
+    if recorded:
+        parser.add_argument("--run", dest="run_file", metavar="FILE", help="a .dscope file instead of a prompt")
     text = f"tokens to decode (default: {steps})"
     parser.add_argument("--steps", type=whole(0), default=steps, metavar="N", help=text)
     group = parser.add_argument_group("sampler")

@@ -8,10 +8,12 @@ import math
 import statistics
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.cli.command import Command
 from model.cli.prompted import add_run_options, prefilled, read_prompt, sampler_settings
+from model.protocol.file_writing import FileExistsAlreadyError
 from model.protocol.values import Node
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_run_options(parser, steps=32)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+    parser.add_argument("--save", default="", metavar="FILE.dscope", help="record the run in a file")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
 
 
 @dataclass
@@ -93,6 +97,8 @@ class Report:
 def run(options: argparse.Namespace) -> int:
     """Opens the model, prefills, decodes, prints."""
     settings, prompt = sampler_settings(options), read_prompt(options)
+    if options.save and not options.overwrite and Path(options.save).exists():
+        raise FileExistsAlreadyError(Path(options.save))
     made, load_ms = prefilled(options, prompt)
     report = Report(model=made.model, load_ms=load_ms)
     shown = 0
@@ -106,6 +112,10 @@ def run(options: argparse.Namespace) -> int:
             shown = len(text)
 
     made.generate(options.steps, settings, on_node=tell)
+    if options.save:
+        from model.export.run_file import save_run  # noqa: PLC0415
+
+        save_run(made, Path(options.save), overwrite=options.overwrite)
     if options.json:
         print(json.dumps(_finite(report.whole(made, prompt)), allow_nan=False))
         return 0

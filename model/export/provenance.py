@@ -88,10 +88,10 @@ class Provenance:
         return tuple(facts)
 
     def _place(self) -> str:
-        head = f"head {self.head}" if self.head else ""
+        head = _counted("head", self.head)
         if self.kv_head:
             head += f" (KV head {self.kv_head})"
-        return ", ".join(part for part in (f"layer {self.layer}" if self.layer else "", head) if part)
+        return ", ".join(part for part in (_counted("layer", self.layer), head) if part)
 
     def _drawn(self) -> str:
         return f"{self.what}, {self.scale} scale" if self.what and self.scale else self.what
@@ -102,6 +102,10 @@ class Provenance:
         step = self.length - self.n_prompt
         decoded = f" + {step:,} decoded" if step else ""
         return f"{self.n_prompt:,} prompt{decoded} token{'s' if self.length > 1 else ''}"
+
+
+def _counted(what: str, indices: str) -> str:
+    return f"{what}{'s' if '–' in indices or ',' in indices else ''} {indices}" if indices else ""
 
 
 def sampler_words(settings: SamplerSettings) -> list[str]:

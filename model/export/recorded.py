@@ -93,13 +93,10 @@ class _BytesStream(TextStream):
 
     def push(self, token_id: int) -> str:
         self._held += self._bytes_of(token_id) or b""
-        try:
-            text, self._held = self._held.decode("utf-8"), b""
-        except UnicodeDecodeError as error:
-            if error.reason == "unexpected end of data" and len(self._held) - error.start < 4:
-                text, self._held = self._held[: error.start].decode("utf-8"), self._held[error.start :]
-            else:
-                text, self._held = self._held.decode("utf-8", "replace"), b""
+        text = self._held.decode("utf-8", "replace")
+        if text.endswith("\ufffd"):  # unfinished, or no text at all: the next token tells, as in `tokenizers`
+            return ""
+        self._held = b""
         return text
 
 

@@ -1,0 +1,118 @@
+"""Recording, checking and exporting recorded runs from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model import __main__ as program
+from model.cli.command import UsageError
+from model.cli.export import indices
+from model.export.run_file import RunFile, reopen
+from tests.model.checkpoint import files
+
+PROMPT = "in the end"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return files.folder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def recorded(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "a.dscope"
+    torch.set_num_threads(1)
+    code = program.main(["run", "--model", str(tiny), "--prompt", PROMPT, "--steps", "3", "--save", str(path)])
+    assert code == 0
+    return path
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = program.main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def values(path: Path) -> Any:
+    with np.load(path) as arrays:
+        return arrays["values"]
+
+
+def test_a_recorded_run_exports_what_the_live_one_does(
+    capsys: pytest.CaptureFixture[str], tiny: Path, recorded: Path, tmp_path: Path
+) -> None:
+    what = ("--layer", 1, "--head", 2, "--format", "npz,png", "--out", tmp_path, "--dpi", 60)
+    prompt = ("--prompt", PROMPT, "--steps", 3, "--model", tiny)
+    assert call(capsys, "export", *prompt, *what, "--name", "live")[0] == 0
+    assert call(capsys, "export", "--run", recorded, *what, "--name", "recorded")[0] == 0
+    assert call(capsys, "export", "--run", recorded, "--model", tiny, *what, "--name", "both")[0] == 0
+    for name in ("recorded", "both"):
+        assert np.array_equal(values(tmp_path / f"{name}.npz"), values(tmp_path / "live.npz"), equal_nan=True)
+        assert (tmp_path / f"{name}.png").read_bytes() == (tmp_path / "live.png").read_bytes()
+
+
+def test_one_file_a_head_is_named_by_it(capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path) -> None:
+    options = ("export", "--run", recorded, "--format", "npz", "--out", tmp_path / "new" / "folder")
+    assert call(capsys, *options, "--layer", "0", "--head", "0-1")[0] == 0
+    assert call(capsys, *options, "--layer", "0-1", "--head", "max", "--name", "{stage} {layer}")[0] == 0
+    assert call(capsys, *options)[0] == 0
+    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == {
+        *("attention-layer0-head0.npz", "attention-layer0-head1.npz", "weights 0.npz", "weights 1.npz"),
+        "attention.npz",
+    }
+
+
+def test_what_needs_the_model_says_so(capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path) -> None:
+    options = ("export", "--run", recorded, "--out", tmp_path, "--what", "activation")
+    code, _, err = call(capsys, *options, "layers.0.mlp.post")
+    assert code == 2 and "recorded without the model" in err
+    assert call(capsys, *options, "layers.0.resid_pre")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["activation.safetensors"]
+
+
+def test_record_check_says_what_is_in_a_file(
+    capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path
+) -> None:
+    code, out, _ = call(capsys, "record-check", recorded, "--json")
+    told = json.loads(out)
+    assert code == 0 and (told["contents"], told["steps"], told["logits"]) == ("all", 3, 4)
+    with RunFile(recorded) as file:
+        run = reopen(file)
+    assert told["text"] == run.text
+    assert "contents: all" in call(capsys, "record-check", recorded)[1]
+    damaged = tmp_path / "b.dscope"
+    damaged.write_bytes(recorded.read_bytes()[:-1])
+    code, _, err = call(capsys, "record-check", damaged)
+    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_saving_keeps_what_is_there(capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.dscope"
+    path.write_bytes(b"old")
+    options = ("run", "--model", tiny, "--prompt", PROMPT, "--steps", 1, "--save", path)
+    code, _, err = call(capsys, *options)
+    assert code == 2 and "is there already" in err and path.read_bytes() == b"old"
+    assert call(capsys, *options, "--overwrite")[0] == 0
+    assert call(capsys, "record-check", path)[0] == 0
+
+
+def test_a_source_is_needed(capsys: pytest.CaptureFixture[str], recorded: Path) -> None:
+    assert "either --prompt TEXT or --run FILE" in call(capsys, "export")[2]
+    assert "either --prompt TEXT or --run FILE" in call(capsys, "export", "--prompt", "a", "--run", recorded)[2]
+    assert "--steps goes with --prompt" in call(capsys, "export", "--run", recorded, "--steps", 2)[2]
+    assert "30,000" in call(capsys, "export", "--prompt", "a", "--size", "100x100", "--dpi", 300)[2]
+
+
+def test_lists_of_indices() -> None:
+    assert indices("--layer", "0,3-5, 2,3", 6) == (0, 3, 4, 5, 2)
+    assert indices("--layer", "all", 3) == (0, 1, 2)
+    for wrong in ("", "6", "1-6", "-1", "a", "1,,2", "²"):
+        with pytest.raises(UsageError, match=r"--layer: .* is not a whole number from 0 to 5"):
+            indices("--layer", wrong, 6)
