@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import socket
@@ -17,6 +18,8 @@ from model.memory import process_bytes
 from model.protocol.engine_requests import DeviceInfo, GetMemory, Hello, HelloReply
 from model.protocol.values import MemoryInfo
 from model.version import product_version
+
+log = logging.getLogger(__name__)
 
 
 @handles(Hello)
@@ -57,11 +60,14 @@ def memory(context: EngineContext, _message: GetMemory, _job: Job) -> Answer:
 def devices() -> tuple[DeviceInfo, ...]:
     """What torch can compute on here, the preferred first."""
     found = []
-    if torch.cuda.is_available():
-        for index in range(torch.cuda.device_count()):
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        try:
             free, total = torch.cuda.mem_get_info(index)
             label = torch.cuda.get_device_name(index)
-            found.append(DeviceInfo(name=f"cuda:{index}", label=label, total_bytes=total, free_bytes=free))
+        except RuntimeError as error:  # a GPU in a bad state, or full to the last byte: the others still work
+            log.warning("cuda:%d cannot be used: %s", index, error)
+            continue
+        found.append(DeviceInfo(name=f"cuda:{index}", label=label, total_bytes=total, free_bytes=free))
     ram = psutil.virtual_memory()
     if torch.backends.mps.is_available():
         found.append(DeviceInfo(name="mps", label="Apple GPU", total_bytes=ram.total, free_bytes=ram.available))

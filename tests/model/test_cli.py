@@ -133,7 +133,7 @@ def test_a_prompt_from_stdin_is_taken_as_it_is(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give a command: run, export, models"),
+        ([], "give a command: run, export"),
         (["rum"], "invalid choice: 'rum'"),
         (["run"], "--prompt"),
         (["run", "--prompt", "a", "--fast"], "unrecognized arguments: --fast"),
