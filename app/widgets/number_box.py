@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QValidator
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent, QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 
 from app.widgets.mapping import Mapping, Number
+
+if TYPE_CHECKING:
+    from app.theme import Theme
 
 StepFlag = QAbstractSpinBox.StepEnabledFlag
 
@@ -16,13 +21,21 @@ class NumberBox(QAbstractSpinBox):
 
     edited = Signal(object)
 
-    def __init__(self, mapping: Mapping, *, decimals: int, off: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, mapping: Mapping, *, decimals: int, off: str = "", parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
+        self._theme = theme
         self._mapping, self._decimals, self._off = mapping, decimals, off
         self._value: Number = mapping.default
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        # The frame is painted here; what the style sheet gives to fields of forms would not fit in a compact row.
+        self.lineEdit().setStyleSheet("background: transparent; border: none; padding: 0; min-height: 0;")
         self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        self.setFrame(False)
         self.editingFinished.connect(self._take_text)
+        theme.changed.connect(self._restyle)
+        self._restyle()
         self._show()
 
     def value(self) -> Number:
@@ -42,6 +55,25 @@ class NumberBox(QAbstractSpinBox):
         if self._off and value == self._mapping.bottom:
             return self._off
         return f"{int(value):,}" if self._mapping.whole else f"{value:,.{self._decimals}f}"
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.lineEdit().setGeometry(self.rect().adjusted(6, 1, -6, -1))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if not self.isEnabled():
+            painter.setOpacity(0.5)
+        painter.setBrush(colours.window)
+        painter.setPen(QPen(colours.accent if self.hasFocus() else colours.line, 1))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+
+    def _restyle(self) -> None:
+        # The font reaches the field only when it is named: a style sheet of its own cuts it off from the application's.
+        self.lineEdit().setFont(self._theme.font("ui"))
+        self.update()
 
     def stepBy(self, steps: int) -> None:
         self._take_text()

@@ -127,7 +127,7 @@ class SliderRow(QWidget):
         self._label = QLabel(label, self)
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._slider = TravelSlider(theme, self)
-        self._box = NumberBox(mapping, decimals=decimals, off=off, parent=self)
+        self._box = NumberBox(theme, mapping, decimals=decimals, off=off, parent=self)
         self._reset = QToolButton(self)
         self._reset.setText("↺")
         self._reset.setAutoRaise(True)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTableView,
 )
+from shiboken6 import isValid
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -104,6 +105,9 @@ def dress_table(table: QTableView, theme: Theme) -> None:
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
     def restyle() -> None:
+        if not isValid(table):
+            theme.changed.disconnect(restyle)
+            return
         height = theme.px(21)
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         table.verticalHeader().setMinimumSectionSize(height)
