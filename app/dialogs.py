@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from app.i18n import tr
 from app.keys import shortcut_text
 from app.statusbar import size
+from app.theme import active
 from model.protocol.engine_requests import LoadPlan, PlanModel
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def label(text: str, role: str = "", *, wrap: bool = False) -> QLabel:
     made = QLabel(text)
     made.setTextFormat(Qt.TextFormat.PlainText)
     made.setProperty("role", role)
+    if role == "mono":
+        made.setFont(active().font("mono"))
     made.setWordWrap(wrap)
     return made
 
@@ -101,6 +104,7 @@ class ErrorDialog(QDialog):
         close.clicked.connect(self.accept)
         row.addWidget(close)
         column.addLayout(row)
+        close.setFocus()
 
 
 class OpenDialog(QDialog):

@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
     QLabel,
     QMainWindow,
+    QScrollArea,
     QSizePolicy,
     QTabBar,
     QTabWidget,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 RADIUS = 8.0
 MARGIN = 8
 TITLE_HEIGHT = 34
+LEAST_HEIGHT = 96
 Area = Qt.DockWidgetArea
 
 
@@ -117,6 +119,46 @@ class TitleBar(QWidget):
             button.setVisible(visible)
 
 
+class PanelScroll(QScrollArea):
+    """A panel that has less height than it needs is scrolled, never clipped; its width is never less than it needs."""
+
+    def __init__(self, panel: Panel, theme: Theme) -> None:
+        super().__init__()
+        self._panel, self._theme = panel, theme
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidget(panel)
+        self.viewport().setAutoFillBackground(False)
+        panel.setAutoFillBackground(False)
+        panel.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self._panel and event.type() is QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+            self._fit()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        # Not setWidgetResizable: with text that wraps it takes the height a panel would like for the least it needs.
+        width = self.viewport().width()
+        layout = self._panel.layout()
+        wraps = layout is not None and layout.hasHeightForWidth()
+        least = layout.minimumHeightForWidth(width) if wraps else self._panel.minimumSizeHint().height()
+        self._panel.resize(width, max(self.viewport().height(), least))
+
+    def sizeHint(self) -> QSize:
+        return self._panel.sizeHint()
+
+    def minimumSizeHint(self) -> QSize:
+        least = self._panel.minimumSizeHint()
+        return QSize(least.width(), min(least.height(), self._theme.px(LEAST_HEIGHT)))
+
+
 class PanelDock(QDockWidget):
     """The dock of one panel. `maximiseAsked`: its title was double-clicked."""
 
@@ -133,7 +175,7 @@ class PanelDock(QDockWidget):
         holder = QWidget()
         column = QVBoxLayout(holder)
         column.setContentsMargins(1, 0, 1, 1)
-        column.addWidget(panel)
+        column.addWidget(PanelScroll(panel, theme))
         self.setWidget(holder)
         self.topLevelChanged.connect(self._on_floating)
 

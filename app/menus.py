@@ -33,7 +33,7 @@ class MenuBar(QMenuBar):
         self._name.setFont(theme.font("title"))
         self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)
         self.menus: Mapping[str, QMenu] = {name: self._add(name) for name in MENUS}
-        theme.changed.connect(lambda: self._name.setFont(theme.font("title")))
+        theme.changed.connect(self._restyle)
 
     def extend(self, name: str, fill: Fill) -> None:
         """Entries of menu `name` that are no commands: recent models, panels."""
@@ -42,6 +42,10 @@ class MenuBar(QMenuBar):
     def retranslate(self) -> None:
         for name, menu in self.menus.items():
             menu.setTitle(tr(name))
+
+    def _restyle(self) -> None:
+        self._name.setFont(self._theme.font("title"))
+        self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)  # makes room for it anew
 
     def _add(self, name: str) -> QMenu:
         menu = self.addMenu(tr(name))

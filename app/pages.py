@@ -164,7 +164,8 @@ class AbsentPage(QWidget):
         sentence.setProperty("role", "secondary")
         sentence.setTextFormat(Qt.TextFormat.PlainText)
         sentence.setWordWrap(True)
-        sentence.setMaximumWidth(theme.px(720))
+        sentence.setFixedWidth(theme.px(700))
+        sentence.setAlignment(Qt.AlignmentFlag.AlignCenter)
         row = QHBoxLayout()
         row.setSpacing(12)
         self.choices = (

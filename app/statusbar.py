@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QStatusBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QStatusBar, QWidget
 
 from app.i18n import tr
+from app.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
@@ -38,24 +39,6 @@ class EngineDot(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(getattr(self._theme.palette, self.voice))
         painter.drawEllipse(QRectF(1, self.height() / 2 - 4, 8, 8))
-
-
-class ElidedLabel(QLabel):
-    """Plain text that gives way: elided where there is no room, whole in its tool tip."""
-
-    def __init__(self, text: str = "") -> None:
-        super().__init__(text)
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(20, super().minimumSizeHint().height())
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setPen(self.palette().color(self.foregroundRole()))
-        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
-        painter.drawText(self.rect(), self.alignment() | Qt.AlignmentFlag.AlignVCenter, text)
 
 
 class StatusLine(QStatusBar):

@@ -158,6 +158,9 @@ class Theme(QObject):
         font = QFont(list(mono_families() if mono else ui_families()))
         font.setPixelSize(self.px(_SIZES[role]))
         font.setFeature(QFont.Tag("tnum"), 1)
+        if mono:  # "!=" is two characters of a token, whatever a programmer's font makes of them
+            font.setFeature(QFont.Tag("calt"), 0)
+            font.setFeature(QFont.Tag("liga"), 0)
         if bold or role is FontRole.TITLE:
             font.setWeight(QFont.Weight.DemiBold)
         return font

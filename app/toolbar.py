@@ -115,7 +115,7 @@ class CostReadout(QWidget):
 
     def set_session(self, session: Session) -> None:
         """Reads what is to be shown."""
-        self._forms = tuple(cost_parts(session, short=short) for short in (0, 1, 2, 3))
+        self._forms = tuple(cost_parts(session, short=short) for short in range(6))
         plain = "".join(text for text, _ in self._forms[0])
         self.setAccessibleDescription(plain)
         self.setToolTip(plain)
@@ -145,7 +145,7 @@ class CostReadout(QWidget):
 
 
 def cost_parts(session: Session, *, short: int) -> tuple[tuple[str, str], ...]:
-    """Texts and voices of the readout; `short` 0 … 3 leaves out more and more."""
+    """Texts and voices of the readout; `short` 0 … 5 leaves out more and more."""
     run = session.run
     if run is None:
         return ()
@@ -168,11 +168,13 @@ def cost_parts(session: Session, *, short: int) -> tuple[tuple[str, str], ...]:
         (" tok/s" if short < 2 else "/s", "secondary"),
     )
     context = (
-        (f"{space}{tr('context')} " if short < 1 else space, "secondary"),
+        (f"{space}{tr('context')} " if short in {0, 5} else space, "secondary"),
         (f"{run.length:,}", "strong"),
         (f" / {run.n_ctx:,}", "secondary"),
     )
-    return (*prefill, *decode, *context)
+    if short == 5:
+        return context
+    return (*decode[1:], *context) if short == 4 else (*prefill, *decode, *context)
 
 
 class RunBar(QToolBar):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from app.context import AppContext
     from app.docks import PanelDock, TabFrames
     from app.keys import KeyRouter
+    from app.menus import MenuBar
     from app.notify import Notifier
     from app.pages import AbsentPage
     from app.settings import Settings
@@ -55,6 +56,7 @@ class MainWindow(QMainWindow):
         self._maximised: PanelDock | None = None
         self._absent: AbsentPage | None = None
         self.keys: KeyRouter | None = None
+        self.menu: MenuBar | None = None
         self.setObjectName("MainWindow")
         self.setWindowTitle("Decoderscope")
         self.setMinimumSize(*MINIMUM_SIZE)
@@ -91,8 +93,10 @@ class MainWindow(QMainWindow):
         from app.statusbar import StatusLine  # noqa: PLC0415
         from app.toolbar import RunBar  # noqa: PLC0415
 
-        self.menu = MenuBar(self.theme, self.registry)
-        self.setMenuBar(self.menu)
+        if self.menu is None:
+            self.menu = MenuBar(self.theme, self.registry)
+            self.setMenuBar(self.menu)
+        self.menu.retranslate()
         self.run_bar = RunBar(self.theme, self.registry)
         self.banners = BannerBar(self.theme)
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.run_bar)
@@ -124,6 +128,7 @@ class MainWindow(QMainWindow):
 
     def _bind_bars(self) -> None:
         assert self.ctx is not None
+        assert self.menu is not None
         self.run_bar.bind(self.ctx.session, self._model_menu)
         self.status.bind(self.ctx.session)
         self.menu.extend("View", self._fill_panels_menu)

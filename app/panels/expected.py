@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from model.protocol.run_requests import ExpectedReply
     from model.protocol.values import Candidate
 
-ROW = 17
+ROW, GAP = 19, 8
 
 
 class ExpectedBars(QWidget):
-    """Ten rows of piece, bar, probability; the token that came is green."""
+    """Two columns of five: each a piece and its probability on a bar; the token that came is green."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -37,30 +37,37 @@ class ExpectedBars(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(160, self._theme.px(ROW) * max(1, len(self._rows)))
+        return QSize(160, self._theme.px(ROW) * -(-max(1, len(self._rows)) // 2))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(100, self.sizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         colours, painter = self._theme.palette, QPainter(self)
-        height = self._theme.px(ROW)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         mono, hint = self._theme.font("mono_small"), self._theme.font("hint")
-        left = min(
-            self.width() * 0.42,
-            max((QFontMetricsF(mono).horizontalAdvance(r.piece) for r in self._rows), default=0) + 8,
-        )
-        right = QFontMetricsF(hint).horizontalAdvance("0.0000") + 6
+        per_column = -(-len(self._rows) // 2) or 1
+        width, height = (self.width() - GAP) / 2, self._theme.px(ROW)
+        right = QFontMetricsF(hint).horizontalAdvance("0.000")
         top_p = max((row.p_raw for row in self._rows), default=1.0) or 1.0
         for at, row in enumerate(self._rows):
-            y, came = at * height, row.id == self._came
+            column, line = divmod(at, per_column)
+            cell = QRectF(column * (width + GAP), line * height, width, height - 2)
+            came = row.id == self._came
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colours.green_tint if came else colours.raised)
+            painter.drawRoundedRect(
+                QRectF(cell.x(), cell.y(), max(3.0, width * row.p_raw / top_p), cell.height()), 3, 3
+            )
+            inside = cell.adjusted(4, 0, -4, 0)
             painter.setFont(mono)
             painter.setPen(colours.green if came else colours.text)
-            piece = QFontMetricsF(mono).elidedText(row.piece, Qt.TextElideMode.ElideRight, left - 4)
-            painter.drawText(QRectF(0, y, left, height), Qt.AlignmentFlag.AlignVCenter, piece)
-            bar = QRectF(left, y + height / 2 - 4, max(1.0, (self.width() - left - right) * row.p_raw / top_p), 8)
-            painter.fillRect(bar, colours.green if came else colours.ghost)
+            room = inside.width() - right - 4
+            piece = QFontMetricsF(mono).elidedText(row.piece, Qt.TextElideMode.ElideRight, room)
+            painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter, piece)
             painter.setFont(hint)
             painter.setPen(colours.secondary)
-            place = QRectF(self.width() - right, y, right, height)
-            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, f"{row.p_raw:.4f}")
+            painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, f"{row.p_raw:.3f}")
 
 
 class ExpectedView(QWidget):

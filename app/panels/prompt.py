@@ -108,7 +108,6 @@ class PromptPanel(Panel):
         self._pieces: tuple[str, ...] = ()
         self._units: list[int] = []
         self.edit = PromptEdit()
-        self.edit.setFont(theme.font("ui"))
         self.edit.set_text(session.prompt.text)
         self.edit.typed.connect(lambda: session.set_prompt(self.edit.text()))
         self.edit.caretMoved.connect(self._mark_tokens)

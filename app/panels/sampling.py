@@ -18,7 +18,7 @@ from app.widgets.mapping import Linear, Log, Mapping, Number, Whole
 from app.widgets.readout import Readout
 from app.widgets.slider_row import SliderRow
 from app.widgets.stage_tiles import StageTiles
-from model.errors import BadValueError
+from model.protocol.errors import BadValueError
 from model.protocol.values import MAX_SEED, SamplerSettings
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
-SHORT = 580
+SHORT, BRIEF = 580, 270
 STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
@@ -119,8 +119,10 @@ class SamplingPanel(Panel):
         if cdf is not None and len(cdf):
             pick = min(int(np.searchsorted(cdf, reply.draw, side="right")), len(cdf) - 1)
             self.cdf.set_cdf(cdf, draw=reply.draw, pick=pick, label=reply.would_pick.piece)
-        how = (tr("greedy"), "secondary") if settings.greedy else (f"{tr('draw')} u = {reply.draw:.4f}", "secondary")
-        self.draw.set_parts((how, (f" → {tr('would pick')} ", "secondary"), (reply.would_pick.piece, "strong")))
+        brief = self.width() < self.ctx.theme.px(BRIEF)
+        how = tr("greedy") if settings.greedy else f"{'' if brief else tr('draw') + ' '}u = {reply.draw:.4f}"
+        arrow = " → " if brief else f" → {tr('would pick')} "
+        self.draw.set_parts(((how, "secondary"), (arrow, "secondary"), (reply.would_pick.piece, "strong")))
         self.note.setText(
             tr(
                 "entropy {raw} → {final} nats · {n} tokens kept",

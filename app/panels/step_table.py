@@ -95,7 +95,7 @@ def _text(row: StepRow, column: int) -> str:
     if column == STEP:
         return f"{row.step:,}" if row.step else ""
     if column == TOKEN:
-        return f"{row.piece} ⑂" if row.forced else row.piece
+        return f"{row.piece} *" if row.forced else row.piece
     if column == P:
         return "" if row.p is None else f"{row.p:.3f}"
     if column == ENTROPY:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton
+from PySide6.QtWidgets import QHBoxLayout, QToolButton
 
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
@@ -14,6 +14,7 @@ from app.panels.branch_tree import BranchTree
 from app.panels.step_table import StepRow, StepTable
 from app.session import Topic
 from app.widgets.curve_plot import CurvePlot, Series
+from app.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -48,7 +49,7 @@ class TimelinePanel(Panel):
         self.tree.nodeClicked.connect(session.seek)
         self.table = StepTable(theme)
         self.table.stepChosen.connect(session.seek)
-        self.summary = QLabel()
+        self.summary = ElidedLabel()
         self.summary.setProperty("role", "hint")
         row = QHBoxLayout()
         row.setSpacing(4)
