@@ -42,6 +42,15 @@ def active_parameters(config: DecoderConfig) -> int:
     return total
 
 
+def bytes_read(config: DecoderConfig, itemsize: int) -> int:
+    """Bytes of weights that a pass over one token reads: all it is multiplied with, one row of each table it is only
+    looked up in."""
+    parts = parameters_by_part(config)
+    looked_up = parts.get("positions", 0) + (0 if config.tied_head else parts["embedding"])
+    rows = bool(parts.get("positions")) + (not config.tied_head)
+    return (active_parameters(config) - looked_up + rows * config.d_model) * itemsize
+
+
 def kv_bytes_per_token(config: DecoderConfig, itemsize: int, *, n_kv_heads: int | None = None) -> int:
     """2 · L · K · D · bytes; `n_kv_heads`: as if the model had so many (all heads: MHA, one: MQA)."""
     heads = config.n_kv_heads if n_kv_heads is None else n_kv_heads

@@ -146,7 +146,8 @@ class ActivationStore:
 
     `logits`: node → full-vocabulary logits (V,) float32, read-only arrays; an entry is added whole and never changed,
     so other threads may read the dict with `get`. `dropped`: nodes whose rows went for the budget. `focus`: the layer
-    in view; queries are dropped farthest from it first.
+    in view; queries are dropped farthest from it first. `allocations`: (length, bytes set aside for K and V from then
+    on), one at each growth.
     """
 
     def __init__(
@@ -158,6 +159,7 @@ class ActivationStore:
         self.dropped: set[int] = set()
         self.focus = 0
         self.writing = False
+        self.allocations: list[tuple[int, int]] = []
         self._nodes: list[int] = []
         self._segments: list[Segment] = []
         self._parked: dict[int, tuple[Segment, int]] = {}
@@ -361,6 +363,7 @@ class ActivationStore:
         if not self._make_room(lambda: self._growth_bytes(target)):
             raise BudgetError(f"A text of {rows:,} tokens", self.nbytes + self._growth_bytes(least), self.budget)
         self.cache.reserve(target)
+        self.allocations.append((self.length, self.kv_allocated))
         for buffer in self._buffers.values():
             buffer.grow(target, min(self.length, buffer.capacity))
 

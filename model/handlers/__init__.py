@@ -1,6 +1,19 @@
 """One file an area of requests; a line here registers it. Importing this imports torch."""
 
-from model.handlers import attention, card, checks, engine, exports, models, prompt, registry, runs, sampling, text
+from model.handlers import (
+    attention,
+    card,
+    checks,
+    engine,
+    exports,
+    kv,
+    models,
+    prompt,
+    registry,
+    runs,
+    sampling,
+    text,
+)
 
 __all__ = [
     "attention",
@@ -8,6 +21,7 @@ __all__ = [
     "checks",
     "engine",
     "exports",
+    "kv",
     "models",
     "prompt",
     "registry",

@@ -110,7 +110,11 @@ def matrix_reply(
     )
     low, high = (tile.rest_low, tile.rest_high) if ignored else (tile.low, tile.high)
     fixed = message.fixed and message.view.stage == "weights"
-    levels = Levels.spanning(low, high, scale=message.scale, signed=tile.signed, fixed=fixed)
+    if message.levels is not None:
+        low, high = message.levels
+        levels = Levels(low=low, high=high, scale=message.scale, signed=tile.signed and not fixed)
+    else:
+        levels = Levels.spanning(low, high, scale=message.scale, signed=tile.signed, fixed=fixed)
     arrays: dict[str, Array] = {"pixels": levels.pixels(tile.values)}
     if not tile.is_pooled and tile.values.size <= EXACT_CELLS:
         arrays["values"] = tile.values
