@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SIDE_WIDTH = 226
 NARROW = 620
+UNDER = 150
+"""Px of height the lines need under the matrix."""
 HELP = (
     "Each row is a query: the token that is being computed. Each column is a key: a token it may read. A cell is how "
     "much of the key's value the query takes in this head.\n\n"
@@ -60,7 +62,11 @@ class AttentionPanel(Panel):
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)
-        self._split.addWidget(self._maps)
+        self._left = QSplitter(Qt.Orientation.Vertical)
+        self._left.setChildrenCollapsible(False)
+        self._left.setHandleWidth(10)
+        self._left.addWidget(self._maps)
+        self._split.addWidget(self._left)
         self._split.addWidget(self.side)
         self._split.setStretchFactor(0, 1)
         self._split.setStretchFactor(1, 0)
@@ -103,7 +109,7 @@ class AttentionPanel(Panel):
         if changes <= {"hover_cell", "hover_token"}:
             for view in self.maps():
                 view.follow_hover()
-            if self.side.isVisible() and self.side.page == "entropy":
+            if self.side.entropy.isVisible():
                 self.side.entropy.set_hovered(self.ctx.selection.hover_token)
             return
         if "pins" in changes:
@@ -123,7 +129,7 @@ class AttentionPanel(Panel):
 
     def toggle_grid(self) -> None:
         """Shows all heads beside the matrix, or gives the matrix the room."""
-        shown = self.side.isVisible() and self.side.page == "heads"
+        shown = self.side.grid.isVisible()
         self._side_wanted = not shown
         self._show_side()
         if not shown:
@@ -164,11 +170,26 @@ class AttentionPanel(Panel):
         has_run = self.ctx.session.run is not None
         shown = wanted and has_run
         self.side.setVisible(shown)
-        self._maps.setVisible(not (shown and narrow))
+        self._left.setVisible(not (shown and narrow))
+        self._place_lines(shown=shown, narrow=narrow)
         if shown and not narrow and not self._sized:
             self._sized = True
             side = self.ctx.theme.px(SIDE_WIDTH)
             self._split.setSizes([max(self.width() - side - 36, 200), side])
+
+    def _place_lines(self, *, shown: bool, narrow: bool) -> None:
+        """Row, column and entropy go under the matrix where the width leaves height over, else beside it."""
+        side = self.side.width() if self._sized else self.ctx.theme.px(SIDE_WIDTH)
+        spare = self.height() - self.ctx.theme.px(60) - (self.width() - side - 36) * 0.97
+        split = shown and not narrow and spare >= self.ctx.theme.px(UNDER if self.side.split else UNDER + 30)
+        if split == self.side.split:
+            return
+        self.side.set_split(split=split)
+        if split:
+            self._left.addWidget(self.side.lines)
+            self.side.lines.show()
+            self._left.setSizes([self.height() - round(spare), round(spare)])
+        self.mark("view")
 
     def _sync_pins(self) -> None:
         pins = self.ctx.selection.pins

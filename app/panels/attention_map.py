@@ -42,6 +42,7 @@ class MapView(QWidget):
         self.view = pinned or panel.ctx.selection.view
         self._shown: tuple[object, HeadView] = (None, self.view)
         self._asked: object = None
+        self._levels: tuple[object, tuple[float, float] | None] = (None, None)
         self._tokens: object = None
         self.heat = HeatMap(panel.ctx.theme, tr("Attention matrix"))
         # The bar's room is taken from the start: cells that come do not move what is drawn.
@@ -99,15 +100,18 @@ class MapView(QWidget):
         if session.run is None or not all(self.heat.shape):
             return
         rows, cols, height, width = self.heat.wanted()
-        message = GetMatrix(
-            view=self.view, rows=rows, cols=cols, height=height, width=width, scale=selection.scale,
-            fixed=selection.fixed and self.view.stage == "weights", ignore_first=selection.ignore_first,
-        )  # fmt: skip
         state = (session.run_id, session.current_node, session.length)
+        fixed = selection.fixed and self.view.stage == "weights"
+        key = (state, self.view, selection.scale, fixed, selection.ignore_first)
+        # A part is drawn with the levels of the whole, so that a cell keeps its colour when it is looked at closely.
+        levels = self._levels[1] if self._levels[0] == key and not self.heat.view.is_whole(self.heat.shape) else None
+        message = GetMatrix(
+            view=self.view, rows=rows, cols=cols, height=height, width=width, scale=selection.scale, fixed=fixed,
+            ignore_first=selection.ignore_first, levels=levels,
+        )  # fmt: skip
         if (state, message) == self._asked:
             return
         self._asked = (state, message)
-        key = (state, message.view, message.scale, message.fixed, message.ignore_first)
         self._panel.ask(
             message,
             lambda reply, arrays: self._on_matrix(reply, arrays, message, key),
@@ -191,6 +195,8 @@ class MapView(QWidget):
         pixels = np.ascontiguousarray(arrays["pixels"])
         name = colormap_for(self._panel.ctx.settings.panel("attention").get("colormap", "viridis"), signed=reply.signed)
         self._shown = (key, message.view)
+        if message.rows == message.cols == (0, reply.length) and message.levels is None:
+            self._levels = (key, (reply.low, reply.high) if reply.low < reply.high else None)
         self.heat.set_lut(lut(name))
         self.heat.set_bar(bar_text(reply, fixed=message.fixed, ignore_first=message.ignore_first))
         tile = Tile(pixels=pixels, rows=reply.rows, cols=reply.cols, values=arrays.get("values"), signed=reply.signed)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.panels.attention_words import SIGNED_STAGES, metric_items, value_name
@@ -40,7 +40,8 @@ MOST_THUMB = 48
 
 
 class SideView(QWidget):
-    """Asks only for what its open page shows."""
+    """Pages beside the matrix; asks only for what can be seen. With `split`, the lines (row, column, entropy) are a
+    widget of their own, `lines`, that the owner puts under the matrix, and here the heads stay."""
 
     pageChanged = Signal(str)
 
@@ -48,17 +49,16 @@ class SideView(QWidget):
         super().__init__(panel)
         self._panel, self._ctx = panel, panel.ctx
         theme = panel.ctx.theme
-        self.tabs = Segmented(
-            theme,
-            [("heads", tr("Heads")), ("row", tr("Row")), ("column", tr("Column")), ("entropy", tr("Entropy"))],
-            label=tr("Beside the matrix"),
-            tips={
-                "heads": tr("Every head of every layer"),
-                "row": tr("What the chosen query reads"),
-                "column": tr("Who reads the chosen key"),
-                "entropy": tr("How spread each query's reading is"),
-            },
-        )
+        tips = {
+            "heads": tr("Every head of every layer"),
+            "row": tr("What the chosen query reads"),
+            "column": tr("Who reads the chosen key"),
+            "entropy": tr("How spread each query's reading is"),
+        }
+        lines = [("row", tr("Row")), ("column", tr("Column")), ("entropy", tr("Entropy"))]
+        label = tr("Beside the matrix")
+        self.tabs = Segmented(theme, [("heads", tr("Heads")), *lines], label=label, tips=tips)
+        self.line_tabs = Segmented(theme, lines, label=tr("Under the matrix"), tips=tips)
         self.grid = HeadGrid(theme)
         self.row, self.column = BarTable(theme, tr("What the query reads")), BarTable(theme, tr("Who reads the key"))
         self.row_words, self.column_words = Readout(theme), Readout(theme)
@@ -67,44 +67,76 @@ class SideView(QWidget):
         self.entropy_words = Readout(theme)
         self._asked: dict[str, object] = {}
         self._state: object = None
-        self._stack = QStackedWidget()
+        self.split = False
+        self._stack, self._line_stack = QStackedWidget(), QStackedWidget()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addWidget(self.tabs)
         column.addWidget(self._stack, 1)
         self._stack.addWidget(self._make_heads())
-        self._stack.addWidget(_page(self.row_words, self.row_entropy, self.row_unscaled, self.row))
-        self._stack.addWidget(_page(self.column_words, self.column))
-        self._stack.addWidget(_page(self.entropy_words, self.entropy))
+        self.lines = QWidget()
+        under = QVBoxLayout(self.lines)
+        under.setContentsMargins(0, 0, 0, 0)
+        under.setSpacing(6)
+        under.addWidget(self.line_tabs)
+        under.addWidget(self._line_stack, 1)
+        self._row_line = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._row_line.setSpacing(2)
+        for words in (self.row_words, self.row_entropy, self.row_unscaled):
+            self._row_line.addWidget(words)
+        self._line_stack.addWidget(_page(self._row_line, self.row))
+        self._line_stack.addWidget(_page(self.column_words, self.column))
+        self._line_stack.addWidget(_page(self.entropy_words, self.entropy))
+        self._stack.addWidget(self.lines)
+        self.line_tabs.hide()
         self._connect()
 
     @property
     def page(self) -> str:
-        return PAGES[self._stack.currentIndex()]
+        """The open page; of a split view the open line."""
+        if not self.split and self._stack.currentIndex() == 0:
+            return "heads"
+        return PAGES[self._line_stack.currentIndex() + 1]
 
     def show_page(self, page: str) -> None:
         """Opens a page and fills it."""
-        self.tabs.set_key(page)
-        self._stack.setCurrentIndex(PAGES.index(page))
+        if page != "heads":
+            self._line_stack.setCurrentIndex(PAGES.index(page) - 1)
+            self.line_tabs.set_key(page)
+        if not self.split:
+            self.tabs.set_key(page)
+            self._stack.setCurrentIndex(0 if page == "heads" else 1)
         self.sync()
         self.pageChanged.emit(page)
 
+    def set_split(self, *, split: bool) -> None:
+        """Gives the lines away, to be put elsewhere by the owner, or takes them back."""
+        if split == self.split:
+            return
+        self.split = split
+        self.tabs.setVisible(not split)
+        self.line_tabs.setVisible(split)
+        self._row_line.setDirection(QBoxLayout.Direction.LeftToRight if split else QBoxLayout.Direction.TopToBottom)
+        if split:
+            self._stack.setCurrentIndex(0)
+            self._stack.removeWidget(self.lines)
+        else:
+            self._stack.addWidget(self.lines)
+            self.tabs.set_key("heads")
+
     def sync(self) -> None:
-        """Brings the open page up to date."""
+        """Brings what can be seen up to date."""
         session = self._ctx.session
         if session.run is None or session.model is None:
             self.grid.clear()
             self._asked.clear()
             return
-        if self.page == "heads":
+        if self.grid.isVisible():
             self._sync_grid()
-        elif self.page == "row":
-            self._sync_row()
-        elif self.page == "column":
-            self._sync_column()
-        else:
-            self._sync_entropy()
+        if self.lines.isVisible():
+            page = PAGES[self._line_stack.currentIndex() + 1]
+            {"row": self._sync_row, "column": self._sync_column, "entropy": self._sync_entropy}[page]()
 
     def restyle(self) -> None:
         """Colours the thumbnails again, as after a change of colour map."""
@@ -267,6 +299,7 @@ class SideView(QWidget):
     def _connect(self) -> None:
         selection = self._ctx.selection
         self.tabs.keyChanged.connect(self.show_page)
+        self.line_tabs.keyChanged.connect(self.show_page)
         self.grid.headClicked.connect(self._on_head)
         self.grid.layersWanted.connect(lambda: self._panel.mark("view"))
         self.metric_box.keyChosen.connect(self._on_metric_chosen)
@@ -300,13 +333,16 @@ class SideView(QWidget):
         return [token.piece for token in session.path_tokens()], first
 
 
-def _page(*widgets: QWidget) -> QWidget:
+def _page(words: Readout | QBoxLayout, content: QWidget) -> QWidget:
     page = QWidget()
     column = QVBoxLayout(page)
     column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(2)
-    for widget in widgets:
-        column.addWidget(widget, 0 if isinstance(widget, Readout) else 1)
+    if isinstance(words, QBoxLayout):
+        column.addLayout(words)
+    else:
+        column.addWidget(words)
+    column.addWidget(content, 1)
     return page
 
 

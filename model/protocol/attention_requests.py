@@ -55,8 +55,9 @@ class GetMatrix(Request):
     """A rectangle of a head's matrix over the current path, recomputed from the q and k that were used.
     `rows`/`cols` half-open, clipped to the length; (0, 0) means all. `height`, `width`: pixels at most.
     `fixed`: levels 0 … 1 for weights instead of the data's own. `ignore_first`: leave key 0 out of the levels and
-    draw it saturated. Arrays: `pixels` uint8 (h, w); when not pooled and h·w ≤ 65,536 also `values` float32 (h, w)
-    exact, NaN where masked."""
+    draw it saturated. `levels`: (low, high) to draw with, instead of those, so that parts of a matrix match its whole.
+    Arrays: `pixels` uint8 (h, w); when not pooled and h·w ≤ 65,536 also `values` float32 (h, w) exact, NaN where
+    masked."""
 
     view: HeadView
     rows: tuple[int, int] = (0, 0)
@@ -66,6 +67,7 @@ class GetMatrix(Request):
     scale: Scale = "linear"
     fixed: bool = False
     ignore_first: bool = False
+    levels: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

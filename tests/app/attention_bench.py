@@ -201,8 +201,10 @@ class InProcessEngine(QObject):
         whole = self.matrix(message.view)
         part = whole[slice(*rows), slice(*cols)]
         signed = message.view.stage in SIGNED
-        low, high = float(np.nanmin(whole)), float(np.nanmax(whole))
+        low, high = float(np.nanmin(part, initial=np.inf)), float(np.nanmax(part, initial=-np.inf))
         levels = Levels.spanning(low, high, scale=message.scale, signed=signed, fixed=message.fixed)
+        if message.levels is not None:
+            levels = Levels(low=message.levels[0], high=message.levels[1], scale=message.scale, signed=signed)
         pixels = levels.pixels(part)
         height, width = min(message.height, part.shape[0]), min(message.width, part.shape[1])
         pooled = (height, width) != part.shape

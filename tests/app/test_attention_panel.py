@@ -317,3 +317,37 @@ def test_controls_fit_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int,
         return len(shown) >= 2 and inside and all(w.width() >= w.sizeHint().width() for w in shown)
 
     qtbot.waitUntil(fits, timeout=2000)
+
+
+def test_the_lines_go_under_the_matrix_where_there_is_height(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (760, 800))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    side = panel.side
+    for size, split in (((760, 800), True), ((760, 520), False), ((760, 800), True), ((1300, 700), False)):
+        panel.resize(*size)
+        qtbot.waitUntil(lambda split=split: side.split == split)  # type: ignore[misc]
+        side.show_page("row")
+        assert side.lines.isVisible()
+        assert side.grid.isVisible() == split
+        settled(qtbot, panel, bench)
+        assert side.row.model().rowCount() > 0
+        if not split:
+            side.show_page("heads")
+            assert side.grid.isVisible()
+
+
+def test_a_part_is_drawn_with_the_levels_of_the_whole(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(300)
+    settled(qtbot, panel, bench)
+    heat = panel.main.heat
+    whole = heat.tiles[-1]
+    bar = heat.bar
+    heat.zoom(8, QPointF(heat.geometry_now().area.center()))
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: heat.tiles[-1] is not whole)
+    assert heat.tiles[0] is whole
+    assert heat.bar is not None
+    assert bar is not None
+    assert heat.bar.values == bar.values
