@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
@@ -29,8 +29,6 @@ OnReply = Callable[..., object]
 class FrameClock(QObject):
     """One clock for all panels: what changed since the last frame comes together, at most 60 times a second."""
 
-    _shared: ClassVar[FrameClock | None] = None
-
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._waiting: list[Panel] = []
@@ -41,10 +39,9 @@ class FrameClock(QObject):
 
     @classmethod
     def shared(cls, owner: QObject) -> FrameClock:
-        """The clock of the application, made on first use; it lives as long as `owner`."""
-        if cls._shared is None or not isValid(cls._shared):
-            cls._shared = cls(owner)
-        return cls._shared
+        """The clock of `owner`, made on first use; it lives as long as `owner` does."""
+        found = owner.findChild(cls, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        return found if isinstance(found, cls) else cls(owner)
 
     def request(self, panel: Panel) -> None:
         """Asks for a refresh of `panel` at the next frame."""
