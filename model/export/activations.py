@@ -25,6 +25,7 @@ from model.export.tensor_file import Piece, write_tensors
 from model.hooks import HookPoint
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportActivations
+from model.protocol.file_writing import safe_stem
 from model.recompute import activations, query_rows
 from model.run import Run
 from model.views.attention_exact import exact
@@ -216,6 +217,6 @@ def export_activations(run: Run, message: ExportActivations, *, check: Check) ->
     if unknown:
         raise UnknownNameError("format", unknown[0], makers)
     return (
-        made_file(f"{message.stem}.{name}", name, partial(makers[name], found, subject, check=check))
+        made_file(f"{safe_stem(message.stem)}.{name}", name, partial(makers[name], found, subject, check=check))
         for name in message.formats
     )

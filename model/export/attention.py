@@ -19,6 +19,7 @@ from model.export.subject import Subject, view_title
 from model.export.tables import MatrixTable, csv_metadata, write_csv, write_json, write_npz
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportAttention
+from model.protocol.file_writing import safe_stem
 
 if TYPE_CHECKING:
     from model.run import Run
@@ -102,13 +103,14 @@ def attention_files(
 
     def files() -> Iterator[ExportedFile]:
         total = len(message.formats)
+        stem = safe_stem(message.stem)
         for index, name in enumerate(message.formats):
             check()
             progress("export", index, total, "files")
-            yield made_file(f"{message.stem}.{name}", name, partial(_MAKERS[name], matrix))
+            yield made_file(f"{stem}.{name}", name, partial(_MAKERS[name], matrix))
             if name == "csv":
-                document = csv_metadata(matrix.table(), f"{message.stem}.csv")
-                yield made_file(f"{message.stem}.csv-metadata.json", "json", partial(_put, document))
+                document = csv_metadata(matrix.table(), f"{stem}.csv")
+                yield made_file(f"{stem}.csv-metadata.json", "json", partial(_put, document))
         progress("export", total, total, "files")
 
     return files()

@@ -39,7 +39,7 @@ from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
 from model.loading import LoadedModel
 from model.protocol.export_requests import ExportRun, RunContents
-from model.protocol.file_writing import IncomingFiles
+from model.protocol.file_writing import IncomingFiles, safe_stem
 from model.protocol.values import ModelInfo, Node
 from model.run import Run
 from model.store import Key
@@ -179,7 +179,7 @@ def export_run(run: Run, message: ExportRun, *, check: Callable[[], None] = _nev
     if message.max_bytes:
         contents = CONTENTS[min(CONTENTS.index(contents), CONTENTS.index(largest_within(run, message.max_bytes)))]
     write = partial(write_run, run, contents=contents, check=check)
-    return iter([made_file(message.stem + SUFFIX, SUFFIX[1:], write)])
+    return iter([made_file(safe_stem(message.stem) + SUFFIX, SUFFIX[1:], write)])
 
 
 def save_run(run: Run, path: Path, *, contents: Contents = "all", overwrite: bool = False) -> Path:

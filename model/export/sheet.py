@@ -24,6 +24,7 @@ from model.export.subject import Subject
 from model.export.tables import NpzWriter
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportSheet
+from model.protocol.file_writing import safe_stem
 from model.run import Run
 
 TILE_CELLS = 160
@@ -74,7 +75,7 @@ def sheet_files(
     def files() -> Iterator[ExportedFile]:
         for name in message.formats:
             check()
-            yield made_file(f"{message.stem}.{name}", name, makers[name])
+            yield made_file(f"{safe_stem(message.stem)}.{name}", name, makers[name])
 
     return files()
 

@@ -25,6 +25,7 @@ from model.protocol.framing import Array
 
 MAX_NAME_BYTES = 200
 """Of a file's name in UTF-8: filesystems take 255, some less once encrypted, and a suffix may be added."""
+MAX_STEM_BYTES = 160
 _FORBIDDEN = frozenset('<>:"/\\|?*')
 _RESERVED = frozenset({"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))})
 _REASONS = {
@@ -91,6 +92,12 @@ def safe_name(name: str) -> str:
     if stem.partition(".")[0].upper() in _RESERVED:
         stem += "-"
     return f"{stem}.{extension}" if extension else stem
+
+
+def safe_stem(stem: str) -> str:
+    """A name without its extension, made safe, with room for any extension we add."""
+    name = safe_name(f"{stem}.x")
+    return name[:-2].encode()[:MAX_STEM_BYTES].decode(errors="ignore").rstrip(" .") or "export"
 
 
 class _Growing:

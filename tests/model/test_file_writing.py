@@ -25,6 +25,7 @@ from model.protocol.file_writing import (
     FileWriteError,
     IncomingFiles,
     safe_name,
+    safe_stem,
 )
 
 
@@ -260,6 +261,12 @@ def test_only_files_are_replaced_and_links_are_followed(tmp_path: Path) -> None:
 )
 def test_names_are_made_safe(name: str, safe: str) -> None:
     assert safe_name(name) == safe
+
+
+@given(st.text(max_size=400))
+def test_any_stem_leaves_room_for_an_extension(stem: str) -> None:
+    for extension in (".png", ".csv-metadata.json"):
+        assert safe_name(safe_stem(stem) + extension) == safe_stem(stem) + extension or safe_stem(stem) == "export"
 
 
 @given(st.text(max_size=400))

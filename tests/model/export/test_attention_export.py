@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from model.export.spec import FigureTooLargeError
 from model.export.subject import Subject, view_title
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportAttention
+from model.protocol.file_writing import IncomingFiles
 from model.protocol.values import ModelInfo, SamplerSettings
 from tests.model.export.examples import attention, pieces
 
@@ -169,3 +171,18 @@ def test_titles() -> None:
     assert view_title(VIEW) == "Attention weights · layer 1 · head 3"
     assert view_title(HeadView(layer=0, head="mean", stage="raw")) == "q·kᵀ, unscaled · layer 0 · mean over heads"
     assert view_title(HeadView(layer="all", head="max")) == "Attention weights · all layers · maximum over heads"
+
+
+@pytest.mark.parametrize("stem", ["x" * 300, "😀" * 100, "a:b/c", "..", "con"])
+def test_odd_names_give_files_that_can_be_written(stem: str, tmp_path: Path) -> None:
+    message = ExportAttention(view=VIEW, formats=("csv", "json", "npz"), stem=stem)
+    with IncomingFiles(tmp_path) as incoming:
+        infos = []
+        for file in attention_files(subject(), Numbers(attention(N)), message):
+            with file:
+                for part, data in file.parts():
+                    incoming.add(part, data)
+                infos.append(file.info)
+        paths = incoming.finish(infos)
+    assert [path.name for path in paths] == [info.name for info in infos]
+    assert len({path.name for path in tmp_path.iterdir()}) == 4
