@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 (torch's own spelling)
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
-from model.layers import Linear, Norm
+from model.layers import Linear, Norm, multiplies_natively
 from model.rope import RopeSpec, Rotation
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ def alibi_slopes(n_heads: int) -> tuple[float, ...]:
     slopes = [2.0 ** (-8.0 * (head + 1) / power) for head in range(power)]
     slopes += [2.0 ** (-4.0 * (head + 1) / power) for head in range(0, 2 * (n_heads - power), 2)]
     return tuple(slopes)
+
+
+@lru_cache(maxsize=16)
+def _on_device(numbers: tuple[float, ...], device: torch.device) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float32, device=device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +68,7 @@ class AttentionSpec:
         """What ALiBi adds to every score of a key, (H, 1, S); None without ALiBi."""
         if self.slopes is None:
             return None
-        slopes = torch.tensor(self.slopes, dtype=torch.float32, device=k_pos.device)[:, None]  # (H, 1)
+        slopes = _on_device(self.slopes, k_pos.device)[:, None]  # (H, 1)
         bias = (slopes.bfloat16() * k_pos).float() if self.bias_bfloat16 else slopes * k_pos  # (H, S)
         return (bias * self.bias_scale)[:, None]  # (H, 1, S)
 
@@ -142,17 +148,25 @@ class Span:
 
 def attend(spec: AttentionSpec, q: Tensor, k: Tensor, v: Tensor, span: Span) -> Tensor:
     """z (H, T, D) of queries (H, T, D) at the span's positions over keys and values (K, S, D) at 0 … S - 1."""
-    first, end = span.first_key(spec.window), span.end
-    k, v = k[:, first:end], v[:, first:end]
-    if spec.softcap is not None or (spec.slopes is not None and span.length > 1):
+    visible = slice(span.first_key(spec.window), span.end)
+    k, v = k[:, visible], v[:, visible]
+    # what the fused kernels lack, or would round: a position's ALiBi bias has more digits than half precision
+    if spec.softcap is not None or (spec.slopes is not None and (span.length > 1 or q.dtype != torch.float32)):
         return _attend_in_blocks(spec, q, k, v, span)
+    if q.dtype == torch.float16 and q.device.type == "cpu" and not multiplies_natively(q.dtype):
+        return _attend_fused(spec, q.float(), k.float(), v.float(), span).half()  # 2 to 4 times faster
+    return _attend_fused(spec, q, k, v, span)
+
+
+def _attend_fused(spec: AttentionSpec, q: Tensor, k: Tensor, v: Tensor, span: Span) -> Tensor:
     n_heads, n_queries, d_head = q.shape
     n_groups, n_keys = n_heads // spec.n_kv_heads, k.shape[1]
     if n_queries == 1:
         # one query sees every key kept: the heads of a group are the rows that read its keys together
         grouped = q.reshape(spec.n_kv_heads, 1, n_groups, d_head)  # (K, 1, H/K, D)
-        bias = spec.bias(torch.arange(first, end, device=q.device)) if spec.slopes is not None else None
-        bias = None if bias is None else bias.to(q.dtype).view(spec.n_kv_heads, 1, n_groups, n_keys)
+        bias = spec.bias(torch.arange(span.end - n_keys, span.end, device=q.device)) if spec.slopes else None
+        if bias is not None:
+            bias = bias.view(spec.n_kv_heads, 1, n_groups, n_keys)
         z = F.scaled_dot_product_attention(grouped, k[:, None], v[:, None], attn_mask=bias, scale=spec.scale)
         return z.reshape(n_heads, 1, d_head)  # (H, 1, D)
     causal = span.start == 0 and (spec.window is None or spec.window >= n_keys)

@@ -56,7 +56,7 @@ def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if x.shape[0] == 1:
         if weight.dtype == torch.float32 and weight.stride(0) == 1:
             return _split_row(x, weight, bias)
-    elif weight.dtype != torch.float32 and not _multiplies_natively(weight.dtype):
+    elif not multiplies_natively(weight.dtype):
         wide_bias = None if bias is None else bias.float()
         return F.linear(x.float(), weight.float(), wide_bias).to(x.dtype)
     return F.linear(x, weight, bias)
@@ -81,8 +81,10 @@ def lay_out(weight: Tensor) -> Tensor:
 
 
 @cache
-def _multiplies_natively(dtype: torch.dtype) -> bool:
+def multiplies_natively(dtype: torch.dtype) -> bool:
     """Whether this CPU has matrix products in `dtype`; without them torch's are ten times slower than float32."""
+    if dtype == torch.float32:
+        return True
     wanted = {torch.bfloat16: ("avx512_bf16", "amx_bf16"), torch.float16: ("avx512_fp16", "amx_fp16")}[dtype]
     known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()  # absent in older torch
     return any(known.get(name, False) for name in wanted)

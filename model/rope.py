@@ -78,11 +78,11 @@ class RopeSpec:
 
     def inv_freq(self, length: int = 1) -> Tensor:
         """Radians per position of each pair, (R/2,) float32 on the CPU, for a sequence of `length` tokens."""
-        return _inv_freq(self, self._regime(length)).clone()
+        return _inv_freq(self, self._regime(length), torch.device("cpu")).clone()
 
     def rotation(self, positions: Tensor, *, length: int) -> Rotation:
         """cos and sin of every pair's angle at `positions` (T,), for a sequence of `length` tokens in all."""
-        inv_freq = _inv_freq(self, self._regime(length)).to(positions.device, non_blocking=True)
+        inv_freq = _inv_freq(self, self._regime(length), positions.device)
         angles = positions.to(torch.float32)[:, None] * inv_freq  # (T, R/2)
         cos, sin = angles.cos(), angles.sin()
         if self.attention_factor != 1.0:
@@ -121,7 +121,11 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _inv_freq(spec: RopeSpec, regime: int) -> Tensor:
+def _inv_freq(spec: RopeSpec, regime: int, device: torch.device) -> Tensor:
+    return _compute(spec, regime).to(device)  # computed on the CPU: the same numbers on every device
+
+
+def _compute(spec: RopeSpec, regime: int) -> Tensor:
     theta = spec.theta
     exponents = torch.arange(0, spec.dim, 2, dtype=torch.float32) / spec.dim  # (R/2,)
     if spec.kind == "dynamic":
