@@ -81,6 +81,7 @@ class Application:
             self.settings.forbid_writing(
                 i18n.tr("Another Decoderscope window is open: what you change in this one's preferences is not kept.")
             )
+        self.window.closed.connect(lock.unlock)
         return lock
 
 

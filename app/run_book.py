@@ -44,6 +44,7 @@ class RunBook:
         self.prompt_tokens: tuple[Token, ...] = ()
         self.nodes: dict[int, Node] = {}
         self.path: tuple[PathToken, ...] = ()
+        self._prompt_path: tuple[PathToken, ...] = ()
         self._forward: dict[int, tuple[int, int]] = {}
 
     # reading
@@ -130,6 +131,10 @@ class RunBook:
         """A new run, or the same one made again (its nodes then come with the state)."""
         self.clear()
         self.prompt_tokens, self.text = reply.tokens, reply.text
+        self._prompt_path = tuple(
+            PathToken(position=i, id=t.id, piece=t.piece, kind="prompt", node=i, part=t.part)
+            for i, t in enumerate(reply.tokens)
+        )
         self.take(reply.state)
 
     def take(self, state: RunState) -> None:
@@ -154,12 +159,8 @@ class RunBook:
         self.take(replace(self.state, path=path, current=node.id, length=part.length, nodes=(node,), text=part.text))
 
     def _make_path(self, state: RunState) -> tuple[PathToken, ...]:
-        prompt = tuple(
-            PathToken(position=i, id=t.id, piece=t.piece, kind="prompt", node=i, part=t.part)
-            for i, t in enumerate(self.prompt_tokens)
-        )
         decode = tuple(
             PathToken(position=n.position, id=n.token_id, piece=n.piece, kind="decode", node=n.id)
             for n in (self.nodes[node] for node in state.path)
         )
-        return prompt + decode
+        return self._prompt_path + decode

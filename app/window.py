@@ -45,6 +45,7 @@ class MainWindow(QMainWindow):
 
     firstPaint = Signal()
     populated = Signal()
+    closed = Signal()
 
     def __init__(self, *, settings: Settings, theme: Theme, commands: CommandRegistry, notify: Notifier) -> None:
         super().__init__()
@@ -174,7 +175,7 @@ class MainWindow(QMainWindow):
         """The standard layout."""
         self._maximised = self._before_maximise = None
         self._restore_layout("")
-        QTimer.singleShot(0, self._share_again)
+        QTimer.singleShot(0, self.area, self._share_again)
 
     def _share_again(self) -> None:
         from app.docks import place  # noqa: PLC0415
@@ -316,7 +317,7 @@ class MainWindow(QMainWindow):
         if "language" in changed:
             set_language(values.language)
             # Not inside the menu that was clicked: everything is made again in the new language.
-            QTimer.singleShot(0, self.rebuild)
+            QTimer.singleShot(0, self, self.rebuild)
 
     def rebuild(self) -> None:
         """Makes every widget again, in the language in force. State is not in widgets, so none is lost."""
@@ -480,6 +481,7 @@ class MainWindow(QMainWindow):
             if dock.isFloating():
                 dock.hide()
         event.accept()
+        self.closed.emit()
         QTimer.singleShot(0, _quit)
 
 

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QMimeData, Qt, Signal
-from PySide6.QtGui import QTextCharFormat, QTextCursor
+from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextOption
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from model.protocol.run_requests import ExpectedReply
 
 MAX_PASTE = 1_000_000
+LONG_WORD = 2_000
 
 
 class PromptEdit(QPlainTextEdit):
@@ -48,16 +49,31 @@ class PromptEdit(QPlainTextEdit):
         self.setAccessibleName(tr("Prompt"))
         self.setInputMethodHints(Qt.InputMethodHint.ImhMultiLine)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
-        self.textChanged.connect(self.typed.emit)
+        self.textChanged.connect(self._on_text)
         self.selectionChanged.connect(self.caretMoved.emit)
         self.cursorPositionChanged.connect(self.caretMoved.emit)
+
+    def _on_text(self) -> None:
+        self._choose_wrap()
+        self.typed.emit()
+
+    def _choose_wrap(self) -> None:
+        # Qt looks for a place to break a long word in quadratic time: 1.3 s a key at 100,000 letters.
+        text = self.toPlainText() if self.document().characterCount() > LONG_WORD else ""
+        long = max(map(len, text.split()), default=0) > LONG_WORD
+        mode = QTextOption.WrapMode.WrapAnywhere if long else QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
+        if mode != self.wordWrapMode():
+            self.setWordWrapMode(mode)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         return not source.hasUrls() and source.hasText()
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         if not source.hasUrls():
-            self.insertPlainText(source.text()[:MAX_PASTE])
+            text = source.text()[:MAX_PASTE]
+            if len(text) > LONG_WORD:
+                self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+            self.insertPlainText(text)
 
     def text(self) -> str:
         """What was typed. Qt's own paragraph separators come back as newlines."""
@@ -67,11 +83,14 @@ class PromptEdit(QPlainTextEdit):
         """Replaces the text without saying so; Undo brings the old one back."""
         blocked = self.blockSignals(True)
         cursor = QTextCursor(self.document())
+        if len(text) > LONG_WORD:  # before it is laid out for the first time
+            self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
         cursor.beginEditBlock()
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.insertText(text)
         cursor.endEditBlock()
         self.blockSignals(blocked)
+        self._choose_wrap()
         self.viewport().update()
 
     def mark(self, start: int, end: int, background: QTextCharFormat) -> None:
@@ -269,7 +288,7 @@ class PromptPanel(Panel):
 
 def utf16_offsets(text: str) -> list[int]:
     """For each index of `text` and its end, the index in UTF-16 units, which is how Qt counts; empty when equal."""
-    if text.isascii() or max(map(ord, text), default=0) < 0x10000:
+    if text.isascii() or len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text):
         return []
     offsets, at = [0], 0
     for character in text:
