@@ -11,10 +11,13 @@ from model.protocol import (
     errors,
     events,
     export_requests,
+    feed_forward_requests,
     framing,
     kv_requests,
+    lens_requests,
     run_requests,
     values,
+    walk_requests,
     wire,
 )
 
@@ -25,9 +28,12 @@ __all__ = [
     "errors",
     "events",
     "export_requests",
+    "feed_forward_requests",
     "framing",
     "kv_requests",
+    "lens_requests",
     "run_requests",
     "values",
+    "walk_requests",
     "wire",
 ]
