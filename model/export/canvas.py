@@ -5,6 +5,7 @@ Text is never parsed as mathematics. Images are nearest-neighbour, one array pix
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -94,7 +95,12 @@ class Canvas:
         mono: bool = False,
         bold: bool = False,
     ) -> None:
-        """Sets `text` at a point; `turn` degrees counter-clockwise about it."""
+        """Sets `text` at a point; `turn` degrees counter-clockwise about it. `anchor` "center": the middle of capitals,
+        so that a line of marks stands as a line of letters does."""
+        if anchor == "center":
+            anchor, lift = "baseline", 0.36 * size
+            x += lift * math.sin(math.radians(turn))
+            y += lift * math.cos(math.radians(turn))
         self.figure.text(
             x,
             y,
@@ -103,7 +109,7 @@ class Canvas:
             fontproperties=_font(size, mono=mono, bold=bold),
             color=colour or self.palette.text,
             ha=align,
-            va="center_baseline" if anchor == "center" and turn == 0 else anchor,
+            va=anchor,
             rotation=turn,
             rotation_mode="anchor",
             parse_math=False,
