@@ -39,6 +39,16 @@ def _on_device(numbers: tuple[float, ...], device: torch.device) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float32, device=device)
 
 
+def _products(a: Tensor, b: Tensor) -> Tensor:
+    """a (K, A, B) times b (K, B, C) by KV head: (K, A, C). On a CPU one by one, batched products are far slower."""
+    if a.device.type != "cpu":
+        return torch.bmm(a, b)  # (K, A, C)
+    out = a.new_empty(a.shape[0], a.shape[1], b.shape[2])
+    for head in range(a.shape[0]):
+        torch.mm(a[head], b[head], out=out[head])  # (A, C)
+    return out
+
+
 @dataclass(frozen=True, kw_only=True)
 class AttentionSpec:
     """How one layer turns q and k into weights. q: (H, T, D), k: (K, S, D); head h reads KV head h // (H // K).
@@ -61,7 +71,7 @@ class AttentionSpec:
         """q·k of every query with every key, (H, T, S)."""
         n_queries, n_keys = q.shape[1], k.shape[1]
         grouped = q.float().reshape(self.n_kv_heads, -1, q.shape[2])  # (K, H/K · T, D)
-        dots = torch.bmm(grouped, k.float().transpose(1, 2))  # (K, H/K · T, S)
+        dots = _products(grouped, k.float().transpose(1, 2))  # (K, H/K · T, S)
         return dots.view(self.n_heads, n_queries, n_keys)  # (H, T, S)
 
     def bias(self, k_pos: Tensor) -> Tensor | None:
@@ -101,7 +111,7 @@ class AttentionSpec:
         """Values (K, S, D) averaged by weights (H, T, S): z, (H, T, D) in v's dtype."""
         n_queries, n_keys = weights.shape[1:]
         grouped = weights.float().reshape(self.n_kv_heads, -1, n_keys)  # (K, H/K · T, S)
-        z = torch.bmm(grouped, v.float()).view(self.n_heads, n_queries, v.shape[2])  # (H, T, D)
+        z = _products(grouped, v.float()).view(self.n_heads, n_queries, v.shape[2])  # (H, T, D)
         return z.to(v.dtype)
 
 
