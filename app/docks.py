@@ -147,8 +147,9 @@ class PanelScroll(QScrollArea):
         # Not setWidgetResizable: with text that wraps it takes the height a panel would like for the least it needs.
         width = self.viewport().width()
         layout = self._panel.layout()
-        wraps = layout is not None and layout.hasHeightForWidth()
-        least = layout.minimumHeightForWidth(width) if wraps else self._panel.minimumSizeHint().height()
+        least = self._panel.minimumSizeHint().height()
+        if layout is not None and layout.hasHeightForWidth():
+            least = layout.minimumHeightForWidth(width)
         self._panel.resize(width, max(self.viewport().height(), least))
 
     def sizeHint(self) -> QSize:

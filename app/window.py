@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QStackedWidget, QWidget
 
+from app.drops import dropped_path, refuse_path
 from app.i18n import set_language, tr
 from app.notify import Trouble
 from app.settings import log_folder
@@ -250,52 +250,15 @@ class MainWindow(QMainWindow):
             self.banners.engine_back()
 
     def _model_menu(self) -> QMenu:
+        from app.model_menu import ModelMenu  # noqa: PLC0415
+
         assert self.ctx is not None
-        session = self.ctx.session
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        hello = session.hello
-        for entry in hello.catalogue if hello else ():
-            action = menu.addAction(entry.title if entry.path else tr("Get {title}", title=entry.title))
-            action.triggered.connect(
-                lambda _checked=False, entry=entry: (
-                    session.open_model(entry.name) if entry.path else session.desk.fetch(entry.name)
-                )
-            )
-        self._fill_recent(menu)
-        menu.addSeparator()
-        menu.addAction(tr("Open another model …")).triggered.connect(lambda _checked=False: self.ask_open())
-        for title, field, choices in (
-            (tr("Device"), "device", ("auto", *(device.name for device in (hello.devices if hello else ())))),
-            (tr("Number format"), "dtype", ("auto", "float32", "bfloat16", "float16")),
-        ):
-            self._fill_choice(menu.addMenu(title), field, choices)
-        return menu
-
-    def _fill_choice(self, menu: QMenu, field: str, choices: tuple[str, ...]) -> None:
-        assert self.ctx is not None
-        session = self.ctx.session
-
-        def choose(choice: str) -> None:
-            self.settings.update(**{field: choice})
-            if session.model is not None and not session.busy:
-                session.open_model(session.source)
-
-        for choice in choices:
-            action = menu.addAction(tr("automatic") if choice == "auto" else choice)
-            action.setCheckable(True)
-            action.setChecked(getattr(self.settings.values, field) == choice)
-            action.triggered.connect(lambda _checked=False, choice=choice: choose(choice))
-
-    def _fill_recent(self, menu: QMenu) -> None:
-        assert self.ctx is not None
-        for source in self.settings.values.recent_models:
-            if source:
-                action = menu.addAction(source if len(source) < 60 else f"… {source[-58:]}")
-                action.triggered.connect(lambda _checked=False, source=source: self._open(source))
+        return ModelMenu(self.ctx.session, self.settings, ask_open=self.ask_open, open_source=self._open, parent=self)
 
     def _fill_recent_menu(self, menu: QMenu) -> None:
-        self._fill_recent(menu.addMenu(tr("Recent models")))
+        from app.model_menu import fill_recent  # noqa: PLC0415
+
+        fill_recent(menu.addMenu(tr("Recent models")), self.settings, self._open)
 
     def _fill_panels_menu(self, menu: QMenu) -> None:
         panels = menu.addMenu(tr("Panels"))
@@ -438,14 +401,9 @@ class MainWindow(QMainWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        urls = event.mimeData().urls()
         event.acceptProposedAction()
-        if len(urls) != 1:
-            self.notify.say(tr("Drop one file or folder; these are {n}.", n=f"{len(urls):,}"))
-        elif not urls[0].isLocalFile():
-            self.notify.say(tr("Links are not fetched: open a hub model by its id (Ctrl+O)."))
-        else:
-            self.open_path(Path(urls[0].toLocalFile()))
+        path = dropped_path(event.mimeData().urls())
+        self.open_path(path) if isinstance(path, Path) else self.notify.say(path)
 
     def open_path(self, path: Path) -> None:
         """Opens a file or folder as a model, after a look at what it is that cannot block."""
@@ -495,14 +453,3 @@ def _crash_trouble(crash: object) -> Trouble:
         message=str(getattr(crash, "sentence", "")),
         details=str(getattr(crash, "stderr", "")),
     )
-
-
-def refuse_path(path: Path) -> str:
-    """Why a dropped path is not even looked into: it is missing, or neither a file nor a folder. Never blocks."""
-    try:
-        mode = path.stat().st_mode  # a FIFO or a device is not opened by this
-    except OSError as error:
-        return tr("{path} can't be read: {why}.", path=path.name, why=error.strerror or str(error))
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return tr("{path} is neither a file nor a folder.", path=path.name)
-    return ""

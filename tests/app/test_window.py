@@ -12,13 +12,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.commands import Command
+from app.drops import refuse_path
 from app.keys import typing
 from app.main import Application
 from app.notify import Trouble, WayOut
 from app.palette import CommandPalette, match
 from app.panels.prompt import PromptPanel, utf16_offsets
 from app.settings import Settings
-from app.window import refuse_path
 from tests.app.shell import close_window, open_window
 
 
@@ -104,9 +105,7 @@ def test_letters_are_text_in_a_field_and_commands_elsewhere(application: Applica
     assert ran == ["t.global", "t.letter", "t.free"]
 
 
-def _command(name: str, keys: str, kind: str, ran: list[str]):  # noqa: ANN202
-    from app.commands import Command
-
+def _command(name: str, keys: str, kind: str, ran: list[str]) -> Command:
     return Command(id=name, title=name, shortcuts=(keys,), keys=kind, run=lambda: ran.append(name))  # type: ignore[arg-type]
 
 

@@ -1,0 +1,68 @@
+"""The menu of the model button: models at hand, recent ones, device and number format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMenu, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.session import Session
+    from app.settings import Settings
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+LONGEST = 60
+Open = Callable[[str], object]
+
+
+class ModelMenu(QMenu):
+    """Made anew each time it is opened."""
+
+    def __init__(
+        self,
+        session: Session,
+        settings: Settings,
+        *,
+        ask_open: Callable[[], object],
+        open_source: Open,
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._session, self._settings = session, settings
+        for entry in session.hello.catalogue if session.hello else ():
+            action = self.addAction(entry.title if entry.path else tr("Get {title}", title=entry.title))
+            run = open_source if entry.path else session.desk.fetch
+            action.triggered.connect(lambda _checked=False, run=run, name=entry.name: run(name))
+        fill_recent(self, settings, open_source)
+        self.addSeparator()
+        self.addAction(tr("Open another model …")).triggered.connect(lambda _checked=False: ask_open())
+        devices = tuple(device.name for device in session.hello.devices) if session.hello else ()
+        self._add_choice(tr("Device"), "device", ("auto", *devices))
+        self._add_choice(tr("Number format"), "dtype", DTYPES)
+
+    def _add_choice(self, title: str, field: str, choices: tuple[str, ...]) -> None:
+        menu = self.addMenu(title)
+        for choice in choices:
+            action = menu.addAction(tr("automatic") if choice == "auto" else choice)
+            action.setCheckable(True)
+            action.setChecked(getattr(self._settings.values, field) == choice)
+            action.triggered.connect(lambda _checked=False, choice=choice: self._choose(field, choice))
+
+    def _choose(self, field: str, choice: str) -> None:
+        """A new device or number format opens the model again."""
+        self._settings.update(**{field: choice})
+        if self._session.model is not None and not self._session.busy:
+            self._session.open_model(self._session.source)
+
+
+def fill_recent(menu: QMenu, settings: Settings, open_source: Open) -> None:
+    """Adds the models used last."""
+    for source in settings.values.recent_models:
+        if source:
+            action = menu.addAction(source if len(source) < LONGEST else f"… {source[2 - LONGEST :]}")
+            action.triggered.connect(lambda _checked=False, source=source: open_source(source))
