@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from PySide6.QtCore import QObject, QSize, QStandardPaths, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
     QDoubleSpinBox,
     QFileDialog,
@@ -31,13 +30,15 @@ from PySide6.QtWidgets import (
 
 from app.files import FileExport
 from app.i18n import tr
-from app.notify import QUIET_CODES
+from app.notify import QUIET_CODES, Trouble
 from app.widgets.toast import Toast
+from app.widgets.value_combo import Choice, ValueCombo
 from model.colormaps import ONE_SIGNED
 from model.protocol.export_requests import ExportAttention, FigureFormat, FigureTheme, FilePart
 
 if TYPE_CHECKING:
     from app.context import AppContext
+    from app.theme import Theme
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Progress
 
@@ -116,7 +117,6 @@ class Exporter(QObject):
         self.options = ExportOptions.remembered(ctx.settings.panel("export"))
         self.running: FileExport | None = None
         self.toast: Toast | None = None
-        self._files: list[Path] = []
 
     def open(self, view: tuple[Span, Span]) -> ExportDialog:
         """The dialog for the matrix whose rows and columns `view` are in sight."""
@@ -153,7 +153,14 @@ class Exporter(QObject):
         if self.running is not None:
             self.ctx.notify.say(tr("An export is under way."))
             return
-        self._files = []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            words = tr("The folder {folder} can't be made: {why}. Choose another one.")
+            message_text = words.format(folder=folder, why=error.strerror or error)
+            self.ctx.notify.fail(Trouble(title=tr("The export did not work"), message=message_text))
+            self.ended.emit([])
+            return
         self.running = FileExport(self.ctx.engine, folder, overwrite=overwrite, parent=self)
         self.running.finished.connect(self._on_finished)
         self.running.failed.connect(self._on_failed)
@@ -231,9 +238,10 @@ class ExportDialog(QDialog):
     def options(self) -> ExportOptions:
         """The options as they stand."""
         return ExportOptions(
-            formats=tuple(f for f in FORMATS if self.boxes[f].isChecked()), theme=self.theme_box.currentData(),
-            colormap=self.colormap_box.currentData(), width=self.width_box.value(), height=self.height_box.value(),
-            dpi=self.dpi_box.value(), whole=self.whole_box.currentData(), folder=self.folder_edit.text().strip(),
+            formats=tuple(f for f in FORMATS if self.boxes[f].isChecked()),
+            theme=cast("FigureTheme", self.theme_box.key()),
+            colormap=str(self.colormap_box.key()), width=self.width_box.value(), height=self.height_box.value(),
+            dpi=self.dpi_box.value(), whole=bool(self.whole_box.key()), folder=self.folder_edit.text().strip(),
         )  # fmt: skip
 
     def export(self) -> None:
@@ -270,12 +278,14 @@ class ExportDialog(QDialog):
         _add_row(form, tr("Name"), self.name_edit)
         _add_row(form, tr("Folder"), self.folder_edit, browse)
         _add_row(form, tr("Files"), self._format_boxes(options))
-        self.whole_box = _choices([(True, tr("the whole matrix")), (False, tr("what is in sight"))], options.whole)
+        theme = self._ctx.theme
+        cells = [(True, tr("the whole matrix")), (False, tr("what is in sight"))]
+        self.whole_box = _choices(theme, tr("Cells"), cells, options.whole)
         _add_row(form, tr("Cells"), self.whole_box)
         themes = [("light", tr("light")), ("dark", tr("dark")), ("transparent", tr("no background"))]
-        self.theme_box = _choices(themes, options.theme)
+        self.theme_box = _choices(theme, tr("Theme"), themes, options.theme)
         _add_row(form, tr("Theme"), self.theme_box)
-        self.colormap_box = _choices([(name, name) for name in ONE_SIGNED], options.colormap)
+        self.colormap_box = _choices(theme, tr("Colour map"), [(name, name) for name in ONE_SIGNED], options.colormap)
         _add_row(form, tr("Colour map"), self.colormap_box)
         self.width_box, self.height_box = _inches(options.width), _inches(options.height)
         _add_row(form, tr("Width"), self.width_box)
@@ -284,6 +294,7 @@ class ExportDialog(QDialog):
         self.dpi_box.setRange(36, 1200)
         self.dpi_box.setValue(options.dpi)
         self.dpi_box.setSuffix(tr(" dpi"))
+        self.dpi_box.lineEdit().setTextMargins(6, 0, 6, 0)
         _add_row(form, tr("Resolution"), self.dpi_box)
         self.size_note = QLabel()
         self.size_note.setFont(self._ctx.theme.font("hint"))
@@ -349,7 +360,7 @@ class ExportDialog(QDialog):
         for box in (*self.boxes.values(),):
             box.toggled.connect(self._on_changed)
         for combo in (self.theme_box, self.colormap_box, self.whole_box):
-            combo.currentIndexChanged.connect(self._on_changed)
+            combo.keyChosen.connect(self._on_changed)
         for spin in (self.width_box, self.height_box):
             spin.valueChanged.connect(self._on_changed)
         self.dpi_box.valueChanged.connect(self._on_changed)
@@ -455,11 +466,10 @@ def _add_row(form: QGridLayout, text: str, widget: QWidget, extra: QWidget | Non
         form.addWidget(extra, row, 2)
 
 
-def _choices(items: list[tuple[Any, str]], current: object) -> QComboBox:
-    box = QComboBox()
-    for key, text in items:
-        box.addItem(text, key)
-    box.setCurrentIndex(next((i for i, (key, _) in enumerate(items) if key == current), 0))
+def _choices(theme: Theme, label: str, items: list[tuple[Any, str]], current: object) -> ValueCombo:
+    box = ValueCombo(theme, label)
+    box.set_choices([Choice(key=key, text=text) for key, text in items])
+    box.set_key(current)
     return box
 
 
@@ -469,5 +479,6 @@ def _inches(value: float) -> QDoubleSpinBox:
     box.setDecimals(1)
     box.setSingleStep(0.5)
     box.setSuffix(tr(" in"))
+    box.lineEdit().setTextMargins(6, 0, 6, 0)
     box.setValue(value)
     return box

@@ -3,6 +3,7 @@ softmax attention of random queries and keys, pools as the protocol says, and an
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QBuffer, QObject, QTimer, Signal
+from PySide6.QtGui import QImage
 
 from app.commands import CommandRegistry
 from app.context import AppContext
@@ -23,6 +25,7 @@ from app.settings import Settings
 from app.theme import Theme
 from model.colormaps import Levels
 from model.protocol import attention_requests as ask
+from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo, FilePart
 from model.protocol.run_requests import PrefillReply
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, SamplerSettings, Token
 from model.protocol.wire import ErrorInfo, Request
@@ -58,6 +61,16 @@ class Asked:
     slot: str | None
 
 
+class Handle:
+    """What `request` gives back."""
+
+    def __init__(self, engine: InProcessEngine, asked: Asked) -> None:
+        self._engine, self._asked = engine, asked
+
+    def cancel(self) -> None:
+        self._engine.cancel(self._asked)
+
+
 @dataclass(eq=False)
 class InProcessEngine(QObject):
     """What a panel uses of EngineClient. With `held` the answers wait for `release`."""
@@ -90,15 +103,24 @@ class InProcessEngine(QObject):
         on_error: Callable[..., None] | None = None,
         slot: str | None = None,
         **_others: object,
-    ) -> None:
+    ) -> Handle:
         self.asked.append(message)
         for older in [a for a in self._queue if slot and a.slot == slot]:
             self._queue.remove(older)
             if older.on_error:
                 older.on_error(ErrorInfo(code="superseded", message=""))
-        self._queue.append(Asked(message=message, on_reply=on_reply, on_part=on_part, on_error=on_error, slot=slot))
+        asked = Asked(message=message, on_reply=on_reply, on_part=on_part, on_error=on_error, slot=slot)
+        self._queue.append(asked)
         if not self.held:
             self._timer.start()
+        return Handle(self, asked)
+
+    def cancel(self, asked: Asked) -> None:
+        """Ends a request that waits."""
+        if asked in self._queue:
+            self._queue.remove(asked)
+            if asked.on_error:
+                asked.on_error(ErrorInfo(code="cancelled", message="Cancelled."))
 
     @property
     def waiting(self) -> bool:
@@ -187,6 +209,8 @@ class InProcessEngine(QObject):
             names = ("entropy", "first", "previous", "self", "induction", "distance")
             arrays = {n: np.random.default_rng(i).random(shape).astype(np.float32) for i, n in enumerate(names)}
             reply = ask.MetricsReply(names=names, repeats=0, run_id=1, length=self.length)
+        elif isinstance(message, ExportAttention):
+            reply = self._export(message, asked.on_part)
         else:
             if asked.on_error:
                 asked.on_error(ErrorInfo(code="unknown", message=f"{message.method} is not served here"))
@@ -218,6 +242,30 @@ class InProcessEngine(QObject):
             scale=message.scale, signed=signed, boundary=0, run_id=1, length=n, ms=1.0,
         )  # fmt: skip
         return reply, arrays
+
+    def _export(self, message: ExportAttention, on_part: Callable[..., None] | None) -> ExportReply:
+        """A figure of the size asked for, one colour; tables are the name of their format."""
+        files = []
+        for name in message.formats:
+            data = name.encode()
+            if name == "png":
+                image = QImage(
+                    round(message.width * message.dpi), round(message.height * message.dpi), QImage.Format.Format_RGB32
+                )
+                image.fill(0xFF336699)
+                buffer = QBuffer()
+                buffer.open(QBuffer.OpenModeFlag.WriteOnly)
+                image.save(buffer, "PNG")  # type: ignore[call-overload] # the stubs say bytes
+                data = bytes(buffer.data().data())
+            digest = hashlib.sha256(data).hexdigest()
+            file_name = f"{message.stem}.{name}"
+            if on_part:
+                half = len(data) // 2
+                on_part(FilePart(name=file_name, offset=0, last=False), {"data": np.frombuffer(data[:half], np.uint8)})
+                end = {"data": np.frombuffer(data[half:], np.uint8)}
+                on_part(FilePart(name=file_name, offset=half, last=True, sha256=digest), end)
+            files.append(FileInfo(name=file_name, format=name, size=len(data), sha256=digest))
+        return ExportReply(files=tuple(files))
 
     def _thumb(self, layer: int, head: int, message: ask.GetGrid) -> NDArray[np.uint8]:
         whole = self.matrix(ask.HeadView(layer=layer, head=head, stage=message.stage))

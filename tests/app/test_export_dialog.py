@@ -1,0 +1,175 @@
+"""The export dialog: a preview from the engine, files on the disk, options remembered, an end that can be cancelled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.export_dialog import ExportDialog, Exporter, ExportOptions, free_stem, safe_stem
+from app.theme import Theme
+from model.protocol.export_requests import ExportAttention
+from tests.app.attention_bench import Bench
+
+VIEW = ((2, 9), (0, 9))
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, tmp_path: Path) -> Bench:
+    del qtbot
+    made = Bench(tmp_path, Theme("dark"))
+    made.run(19, 7)
+    return made
+
+
+@pytest.fixture
+def exporter(qtbot: QtBot, bench: Bench) -> Exporter:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(800, 600)
+    window.show()
+    qtbot.waitExposed(window)
+    return Exporter(bench.ctx, window)
+
+
+def opened(qtbot: QtBot, exporter: Exporter, folder: Path) -> ExportDialog:
+    dialog = exporter.open(VIEW)
+    qtbot.waitExposed(dialog)
+    dialog.folder_edit.setText(str(folder))
+    return dialog
+
+
+def asked(bench: Bench) -> list[ExportAttention]:
+    return [m for m in bench.engine.asked if isinstance(m, ExportAttention)]
+
+
+def test_the_preview_is_the_engines_picture(qtbot: QtBot, bench: Bench, exporter: Exporter, tmp_path: Path) -> None:
+    dialog = opened(qtbot, exporter, tmp_path)
+    qtbot.waitUntil(lambda: not dialog.preview.pixmap().isNull())
+    message = asked(bench)[-1]
+    assert message.formats == ("png",)
+    assert message.view == bench.selection.view
+    shown = dialog.preview.pixmap()
+    assert shown.width() / shown.height() == pytest.approx(message.width / message.height, rel=0.02)
+    before = len(asked(bench))
+    for value in (8.0, 9.0, 10.0, 11.0):
+        dialog.width_box.setValue(value)
+    qtbot.waitUntil(lambda: len(asked(bench)) > before)
+    assert len(asked(bench)) == before + 1
+    assert asked(bench)[-1].width == 11.0
+    dialog.reject()
+
+
+def test_every_format_lands_on_the_disk_and_is_remembered(
+    qtbot: QtBot, bench: Bench, exporter: Exporter, tmp_path: Path
+) -> None:
+    folder = tmp_path / "figures"
+    dialog = opened(qtbot, exporter, folder)
+    for box in dialog.boxes.values():
+        box.setChecked(True)
+    dialog.name_edit.setText("my head")
+    dialog.dpi_box.setValue(72)
+    dialog.whole_box.set_key(key=False)
+    with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
+        QTest.mouseClick(dialog.export_button, LEFT)
+    assert [path.name for path in blocker.args[0]] == [f"my-head.{f}" for f in ("png", "svg", "pdf", "csv", "npz")]
+    assert all(path.exists() for path in blocker.args[0])
+    assert (folder / "my-head.csv").read_bytes() == b"csv"
+    message = asked(bench)[-1]
+    assert (message.rows, message.cols) == VIEW
+    assert exporter.toast is not None
+    remembered = ExportOptions.remembered(bench.settings.panel("export"))
+    assert remembered == exporter.options
+    assert remembered.dpi == 72
+    assert not remembered.whole
+    exporter.toast.close()
+
+
+def test_again_keeps_what_is_there(qtbot: QtBot, exporter: Exporter, tmp_path: Path) -> None:
+    exporter.remember(ExportOptions(formats=("csv",), folder=str(tmp_path)))
+    names = []
+    for _ in range(3):
+        with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
+            exporter.again(VIEW)
+        names.append(blocker.args[0][0].name)
+    stem = exporter.stem()
+    assert names == [f"{stem}.csv", f"{stem}-2.csv", f"{stem}-3.csv"]
+    assert exporter.toast is not None
+    exporter.toast.close()
+
+
+def test_files_that_exist_are_asked_about(qtbot: QtBot, exporter: Exporter, tmp_path: Path) -> None:
+    dialog = opened(qtbot, exporter, tmp_path)
+    dialog.boxes["png"].setChecked(False)
+    dialog.name_edit.setText("there")
+    (tmp_path / "there.csv").write_text("mine")
+    answers: list[str] = []
+
+    def answer(role: QMessageBox.ButtonRole) -> None:
+        box = QApplication.activeModalWidget()
+        assert isinstance(box, QMessageBox)
+        answers.append(box.text())
+        next(b for b in box.buttons() if box.buttonRole(b) == role).click()
+
+    QTimer.singleShot(50, lambda: answer(QMessageBox.ButtonRole.RejectRole))
+    dialog.export()
+    assert (tmp_path / "there.csv").read_text() == "mine"
+    QTimer.singleShot(50, lambda: answer(QMessageBox.ButtonRole.AcceptRole))
+    with qtbot.waitSignal(exporter.ended, timeout=5000):
+        dialog.export()
+    assert (tmp_path / "there.csv").read_text() == "csv"
+    assert all("there.csv" in text for text in answers)
+    assert exporter.toast is not None
+    exporter.toast.close()
+
+
+def test_cancel_ends_the_export_and_leaves_no_file(
+    qtbot: QtBot, bench: Bench, exporter: Exporter, tmp_path: Path
+) -> None:
+    dialog = opened(qtbot, exporter, tmp_path / "none")
+    bench.engine.held = True
+    dialog.export()
+    assert dialog.bar.isVisible()
+    assert not dialog.export_button.isEnabled()
+    with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
+        QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert blocker.args == [[]]
+    assert dialog.isVisible()
+    assert dialog.export_button.isEnabled()
+    assert not list((tmp_path / "none").glob("*")) if (tmp_path / "none").exists() else True
+    dialog.reject()
+
+
+def test_nothing_to_write_cannot_be_exported(qtbot: QtBot, exporter: Exporter, tmp_path: Path) -> None:
+    dialog = opened(qtbot, exporter, tmp_path)
+    for box in dialog.boxes.values():
+        box.setChecked(False)
+    assert not dialog.export_button.isEnabled()
+    dialog.boxes["npz"].setChecked(True)
+    assert dialog.export_button.isEnabled()
+    assert not dialog.dpi_box.isEnabled()
+    dialog.reject()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"formats": ["exe"], "theme": 3, "colormap": None, "dpi": "many", "width": float("nan")},
+        {"formats": [], "dpi": -1, "height": 1e9},
+        {},
+    ],
+)
+def test_preferences_that_do_not_fit_are_left_at_their_defaults(values: dict[str, object]) -> None:
+    assert ExportOptions.remembered(values) == ExportOptions()
+
+
+def test_names_of_files_are_safe(tmp_path: Path) -> None:
+    assert safe_stem("a/../b: c*?") == "a-..-b-c"
+    assert safe_stem("…/") == "attention"
+    assert safe_stem("注意力 L1") == "注意力-L1"
+    assert free_stem(tmp_path, "x", ("csv",)) == "x"
