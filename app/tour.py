@@ -35,8 +35,8 @@ class TourError(Exception):
 class Driver:
     """Presses keys and buttons of one window, and waits until what they ask for has happened."""
 
-    def __init__(self, application: Application, out: Path) -> None:
-        self.application, self.out = application, out
+    def __init__(self, application: Application, out: Path, themes: Sequence[str] = ()) -> None:
+        self.application, self.out, self.themes = application, out, themes
         self.window = application.window
         self.trouble = ""
         self.files: list[Path] = []
@@ -88,26 +88,29 @@ class Driver:
         QTest.mouseClick(widget, Qt.MouseButton.LeftButton)
 
     def picture(self, name: str) -> None:
-        """Saves the window as it looks now."""
-        path = self.out / f"{name}.png"
-        if not self.window.grab().save(str(path)):
-            raise TourError(f"{path} could not be written: is there room, and may this folder be written?")
-        self.files.append(path)
+        """Saves the window as it looks now, in each theme."""
+        for theme in self.themes:
+            self.application.settings.update(theme=theme)
+            self.settle(150)
+            path = self.out / f"{name}-{theme}.png"
+            if not self.window.grab().save(str(path)):
+                raise TourError(f"{path} could not be written: is there room, and may this folder be written?")
+            self.files.append(path)
 
     def _on_trouble(self, trouble: object) -> None:
         self.trouble = str(getattr(trouble, "message", trouble))
 
 
-def walk(driver: Driver, theme: str) -> None:
+def walk(driver: Driver) -> None:
     """The main job, with a picture after each part."""
-    _start(driver, theme)
-    _prompt(driver, theme)
-    _steps(driver, theme)
-    _heads(driver, theme)
-    _sliders(driver, theme)
+    _start(driver)
+    _prompt(driver)
+    _steps(driver)
+    _heads(driver)
+    _sliders(driver)
 
 
-def _start(driver: Driver, theme: str) -> None:
+def _start(driver: Driver) -> None:
     driver.window.show()
     driver.wait(lambda: driver.application.ctx is not None, "opening the window", START_SECONDS)
     absent: list[str] = []
@@ -124,11 +127,11 @@ def _start(driver: Driver, theme: str) -> None:
         return run is not None and len(run.path) >= 7 and not driver.session.busy
 
     driver.wait(ready, "opening the model and its example", START_SECONDS)
-    driver.settle(1500)
-    driver.picture(f"1-start-{theme}")
+    _see_attention(driver)
+    driver.picture("1-start")
 
 
-def _prompt(driver: Driver, theme: str) -> None:
+def _prompt(driver: Driver) -> None:
     from app.panels.prompt import PromptPanel  # noqa: PLC0415
 
     panel = driver.window.docks["prompt"].panel
@@ -142,10 +145,10 @@ def _prompt(driver: Driver, theme: str) -> None:
     driver.press("Ctrl+Return")
     driver.wait(lambda: driver.session.run_id != old_run and not driver.session.busy, "prefilling the prompt")
     driver.settle()
-    driver.picture(f"2-prefill-{theme}")
+    driver.picture("2-prefill")
 
 
-def _steps(driver: Driver, theme: str) -> None:
+def _steps(driver: Driver) -> None:
     driver.window.setFocus()
     for step in range(1, STEPS + 1):
         driver.press("Space")
@@ -154,11 +157,11 @@ def _steps(driver: Driver, theme: str) -> None:
     for key, steps in (("Left", STEPS - 1), ("Right", STEPS)):
         driver.press(key)
         driver.wait(lambda steps=steps: len(driver.session.path_nodes()) == steps, "stepping back and forth")  # type: ignore[misc]
-    driver.settle()
-    driver.picture(f"3-steps-{theme}")
+    _see_attention(driver)
+    driver.picture("3-steps")
 
 
-def _heads(driver: Driver, theme: str) -> None:
+def _heads(driver: Driver) -> None:
     assert driver.application.ctx is not None
     selection = driver.application.ctx.selection
     for layer, head in HEADS:
@@ -171,11 +174,22 @@ def _heads(driver: Driver, theme: str) -> None:
                 break
         if (selection.layer, selection.head) != (layer, head):
             raise TourError(f"layer {layer}, head {head} could not be selected.")
-        driver.settle(700)
-        driver.picture(f"4-layer{layer}-head{head}-{theme}")
+        _see_attention(driver)
+        driver.picture(f"4-layer{layer}-head{head}")
 
 
-def _sliders(driver: Driver, theme: str) -> None:
+def _see_attention(driver: Driver) -> None:
+    """Waits until the chosen head's exact numbers are drawn: a weight for the last query's own key."""
+    panel: AttentionPanel = driver.window.docks["attention"].panel  # type: ignore[assignment] # by its id
+    last = driver.session.length - 1
+    driver.wait(
+        lambda: panel.main.view == panel.ctx.selection.view and panel.main.heat.value_of((last, last)) is not None,
+        "drawing the attention",
+    )
+    driver.settle(400)
+
+
+def _sliders(driver: Driver) -> None:
     from app.panels.sampling import SamplingPanel  # noqa: PLC0415
     from app.widgets.slider_row import TravelSlider  # noqa: PLC0415
 
@@ -193,7 +207,7 @@ def _sliders(driver: Driver, theme: str) -> None:
             f"moving {name}",
         )
     driver.settle()
-    driver.picture(f"5-sampling-{theme}")
+    driver.picture("5-sampling")
     driver.window.setFocus()
 
 
@@ -214,27 +228,23 @@ def export(driver: Driver) -> None:
 
 
 def run(out: Path, themes: Sequence[str], size: tuple[int, int]) -> list[Path]:
-    """Walks once a theme and exports once; the files made. Raises TourError."""
+    """Walks and exports; the files made. Raises TourError."""
     from app.main import create  # noqa: PLC0415
 
-    files: list[Path] = []
-    for at, theme in enumerate(themes):
-        application = create()
-        application.settings.update(theme=theme)
-        application.window.resize(*size)
-        driver = Driver(application, out)
-        try:
-            walk(driver, theme)
-            if at == 0:
-                export(driver)
-            files += driver.files
-        finally:
-            application.window.close()
-            if application.ctx is not None:
-                application.ctx.engine.close()
-            application.window.deleteLater()
-            application.qt.processEvents()
-    return files
+    application = create()
+    application.settings.update(theme=themes[0])
+    application.window.resize(*size)
+    driver = Driver(application, out, themes)
+    try:
+        walk(driver)
+        export(driver)
+    finally:
+        application.window.close()
+        if application.ctx is not None:
+            application.ctx.engine.close()
+        application.window.deleteLater()
+        application.qt.processEvents()
+    return driver.files
 
 
 def main(arguments: Sequence[str]) -> int:
