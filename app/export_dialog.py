@@ -11,7 +11,6 @@ import numpy as np
 from PySide6.QtCore import QObject, QSize, QStandardPaths, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QPixmap
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QDoubleSpinBox,
     QFileDialog,
@@ -31,6 +30,7 @@ from PySide6.QtWidgets import (
 from app.files import FileExport
 from app.i18n import tr
 from app.notify import QUIET_CODES, Trouble
+from app.widgets.check_box import CheckBox
 from app.widgets.toast import Toast
 from app.widgets.value_combo import Choice, ValueCombo
 from model.colormaps import ONE_SIGNED
@@ -327,10 +327,9 @@ class ExportDialog(QDialog):
         row = QHBoxLayout(widget)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(12)
-        self.boxes: dict[str, QCheckBox] = {}
+        self.boxes: dict[str, CheckBox] = {}
         for name in FORMATS:
-            box = QCheckBox(name.upper())
-            box.setToolTip(tips[name])
+            box = CheckBox(self._ctx.theme, name.upper(), tip=tips[name])
             box.setChecked(name in options.formats)
             self.boxes[name] = box
             row.addWidget(box)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.panels.attention_words import SIGNED_STAGES, metric_items, value_name
 from app.widgets.bar_table import BarTable
+from app.widgets.check_box import CheckBox
 from app.widgets.curve_plot import CurvePlot, Series
 from app.widgets.head_grid import HeadGrid
 from app.widgets.readout import Readout
@@ -84,7 +85,7 @@ class SideView(QWidget):
         self._row_line = QBoxLayout(QBoxLayout.Direction.TopToBottom)
         self._row_line.setSpacing(2)
         for words in (self.row_words, self.row_entropy, self.row_unscaled):
-            self._row_line.addWidget(words)
+            self._row_line.addWidget(words, 2 if words is self.row_unscaled else 1)
         self._line_stack.addWidget(_page(self._row_line, self.row))
         self._line_stack.addWidget(_page(self.column_words, self.column))
         self._line_stack.addWidget(_page(self.entropy_words, self.entropy))
@@ -150,8 +151,7 @@ class SideView(QWidget):
         theme = self._ctx.theme
         self.metric_box = ValueCombo(theme, tr("Mark heads by"))
         self.metric_box.set_choices([Choice(key=key, text=text) for key, text in metric_items()])
-        self.sort = QCheckBox(tr("sort"))
-        self.sort.setToolTip(tr("Largest first instead of by layer"))
+        self.sort = CheckBox(theme, tr("sort"), tip=tr("Largest first instead of by layer"))
         self.sort.setEnabled(False)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
@@ -274,7 +274,7 @@ class SideView(QWidget):
             (self.row_entropy, tr("entropy"), reply.entropy),
             (self.row_unscaled, tr("without 1/√d"), reply.entropy_unscaled),
         ):
-            line.set_parts([(f"{name} ", "secondary"), (figure(value, 3), "strong"), (" " + tr("nats"), "secondary")])
+            line.set_parts([(f"{name} ", "secondary"), (f"{value:.3f}", "strong"), (" " + tr("nats"), "secondary")])
 
     def _on_column(self, reply: LineReply, arrays: Arrays) -> None:
         pieces, first_decode = self._pieces()
@@ -292,7 +292,9 @@ class SideView(QWidget):
             ),
         ])  # fmt: skip
         self.entropy.set_boundary(first_decode)
-        self.entropy_words.set_parts([(tr("mean") + " ", "secondary"), (figure(reply.mean, 3), "strong")])
+        self.entropy_words.set_parts(
+            [(tr("mean") + " ", "secondary"), (f"{reply.mean:.3f}", "strong"), (" " + tr("nats"), "secondary")]
+        )
 
     # inside
 
