@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LABEL_ROOM = 96.0
 """Px a token on an axis may take at 100 % text; longer ones are elided."""
 BAR_LENGTH = 96.0
-READOUT_LEAST = 300.0
+READOUT_LEAST = 380.0
 
 
 @dataclass(frozen=True, kw_only=True)

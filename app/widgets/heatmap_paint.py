@@ -137,8 +137,8 @@ def _paint_boundary(painter: QPainter, heat: HeatMap) -> None:
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
     words = tr("prefill ↑ decode ↓")
     width = metrics.horizontalAdvance(words)
-    if width + 8 > area.width():
-        return
+    if width > area.width() * 0.45:
+        return  # they would hide more than they tell
     painter.setFont(font)
     above = y - area.top() > metrics.height() + 2
     baseline = y - metrics.descent() - 2 if above else y + metrics.ascent() + 2

@@ -192,7 +192,7 @@ class SliderRow(QWidget):
         palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
         self._reset.setPalette(palette)
         digits = max((self._box.text_of(v) for v in (self._mapping.bottom, self._mapping.default)), key=len)
-        width = self._box.fontMetrics().horizontalAdvance("0" * max(len(digits) + 1, 7)) + 14
+        width = self._box.fontMetrics().horizontalAdvance("0" * max(len(digits) + 1, 6)) + 14
         self._box.setFixedSize(width, self._theme.px(26))
         self._reset.setFixedSize(self._theme.px(22), self._theme.px(26))
         self._label.setMinimumWidth(self._theme.px(self._label_width))
