@@ -12,9 +12,11 @@ from model.handlers import (
     models,
     prompt,
     registry,
+    rope,
     runs,
     sampling,
     text,
+    walk,
 )
 
 __all__ = [
@@ -29,7 +31,9 @@ __all__ = [
     "models",
     "prompt",
     "registry",
+    "rope",
     "runs",
     "sampling",
     "text",
+    "walk",
 ]

@@ -1,31 +1,32 @@
-"""The logit lens."""
+"""The lens: top tokens of every depth, a token's way up, what each part adds to it."""
 
 from __future__ import annotations
 
+import time
+
 from model.handlers.registry import Answer, EngineContext, handles
 from model.jobs import Job
-from model.protocol.lens_requests import GetAttribution, GetLens, GetRankPath
-from model.views.lens import attribution_reply, lens_layers, lens_part, lens_reply, lens_rows, rank_path_reply
+from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms, LensReply
+from model.views.lens import lens_parts, path_reply, terms_reply
 
 
 @handles(GetLens)
 def lens(context: EngineContext, message: GetLens, job: Job) -> Answer:
-    """Every layer's top tokens, a layer at a time."""
-    run = context.need_run()
-    rows = lens_rows(run, message)
-    for layer in lens_layers(run, message):
-        job.yield_point()
-        job.part(*lens_part(run, layer, rows))
-    return lens_reply(run, message), {}
+    """A depth at a time."""
+    run, begun = context.need_run(), time.perf_counter()
+    for part, arrays in lens_parts(run, message, yield_point=job.yield_point):
+        job.part(part, arrays)
+    ms = (time.perf_counter() - begun) * 1e3 - job.away_ms
+    return LensReply(run_id=run.id, length=run.length, ms=ms), {}
 
 
-@handles(GetRankPath)
-def rank_path(context: EngineContext, message: GetRankPath, job: Job) -> Answer:
-    """A token's rank after each layer."""
-    return rank_path_reply(context.need_run(), message, yield_point=job.yield_point)
+@handles(GetLensPath)
+def path(context: EngineContext, message: GetLensPath, job: Job) -> Answer:
+    """A token's rank at every depth."""
+    return path_reply(context.need_run(), message, yield_point=job.yield_point)
 
 
-@handles(GetAttribution)
-def attribution(context: EngineContext, message: GetAttribution, job: Job) -> Answer:
-    """What each block adds to a token's logit."""
-    return attribution_reply(context.need_run(), message, yield_point=job.yield_point)
+@handles(GetLensTerms)
+def terms(context: EngineContext, message: GetLensTerms, job: Job) -> Answer:
+    """A logit as a sum."""
+    return terms_reply(context.need_run(), message, yield_point=job.yield_point)

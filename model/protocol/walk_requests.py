@@ -20,7 +20,8 @@ the path."""
 
 @dataclass(frozen=True, kw_only=True)
 class WalkToken:
-    """A token beside an operation: its similarity, logit or probability."""
+    """Something beside an operation, with its similarity, weight, logit or probability: a token by its
+    id; of weights a key by its position; of experts an expert by its number."""
 
     id: int
     piece: str
@@ -60,8 +61,8 @@ class WalkOp:
 
 @dataclass(frozen=True, kw_only=True)
 class WalkReply:
-    """The operations in order. `error`: largest difference between the walk's end and the number the run stored, over
-    the largest magnitude of the stored row (NaN: nothing is stored to compare with); `bound`: what rounding explains."""
+    """The operations in order. `error`: largest difference between the walk's end and the row the run stored, over the
+    largest magnitude of that row (NaN: nothing is stored to compare with); `bound`: what rounding explains."""
 
     place: WalkPlace
     position: int

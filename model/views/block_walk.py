@@ -19,11 +19,11 @@ from model.config import DecoderConfig
 from model.errors import BadValueError
 from model.layers import ACTIVATIONS
 from model.protocol.framing import Array
-from model.protocol.walk_requests import GetWalk, WalkReply, WalkToken
+from model.protocol.walk_requests import GetWalk, WalkAxis, WalkReply, WalkToken
 from model.run import Run
 from model.transformer import Block
-from model.views.self_check import BOUNDS
 from model.views.selection import YieldPoint, check_position, head_spec, kv_head, no_yield
+from model.views.self_check import BOUNDS
 from model.views.walk_capture import Captured, block_of, capture
 from model.views.walk_ends import walk_in, walk_out
 from model.views.walk_ops import ACTIVATION_FORMULAS, Walk, norm_formula, norm_note
@@ -31,14 +31,13 @@ from model.views.walk_ops import ACTIVATION_FORMULAS, Walk, norm_formula, norm_n
 MOST_KEYS_NAMED = 8
 
 
-def walk_reply(
-    run: Run, message: GetWalk, *, yield_point: YieldPoint = no_yield
-) -> tuple[WalkReply, dict[str, Array]]:
+def walk_reply(run: Run, message: GetWalk, *, yield_point: YieldPoint = no_yield) -> tuple[WalkReply, dict[str, Array]]:
     """The answer to GetWalk."""
     started = time.perf_counter()
     check_position(run, "position", message.position)
     check_head(run, message.head)
     run.check_layer(message.layer)
+    stored: Tensor | None
     if message.place == "embed":
         walk, made, stored = walk_in(run, message.position, yield_point=yield_point)
     elif message.place == "head":
@@ -97,11 +96,8 @@ def walk_block(run: Run, layer: int, head: int, position: int) -> tuple[Walk, Te
     else:
         _add_mlp(walk, run.config, seen)
     _add_mlp_out(walk, block, seen)
-    if block.parallel:
-        formula = "x′ = x + o + m"
-    else:
-        formula = "x′ = ŷ + m" if block.residual_from_norm else "x′ = y + m"
-    walk.add("resid_post", seen["resid_post"][0], formula, "(M)", at_positions=True)
+    start = "x + o" if block.parallel else "ŷ" if block.residual_from_norm else "y"
+    walk.add("resid_post", seen["resid_post"][0], f"x′ = {start} + m", "(M)", at_positions=True)
     return walk, seen["resid_post"][0], run.resid(layer + 1)[position]
 
 
@@ -120,36 +116,35 @@ def _add_qkv(
 ) -> None:
     x = "x̂" if config.pre_norm else "x"
     bias = " + b" if config.qkv_bias else ""
-    for name, row in (("q", head), ("k", shared), ("v", shared)):
-        rows, letters = ("head", "(H, D)") if name == "q" else ("kv_head", "(K, D)")
-        made = seen[f"attn.{name}"][:, 0]  # (H | K, D)
-        if config.qk_norm != "none" and name != "v":
-            raw = seen[f"attn.{name}_proj"].view(made.shape)  # (H | K, D)
-            walk.add(
-                f"attn.{name}", raw, f"{name} = W_{name} · {x}{bias}", letters, rows=rows, first_row=row
-            )  # type: ignore[arg-type] # literal by construction
-            over = "a head" if config.qk_norm == "head" else "all heads"
-            formula = f"{name} ← norm({name}) ⊙ γ, over {over}"
-            walk.add(f"attn.{name}_norm", made, formula, letters, rows=rows, first_row=row)  # type: ignore[arg-type]
-        else:
-            walk.add(
-                f"attn.{name}", made, f"{name} = W_{name} · {x}{bias}", letters, rows=rows, first_row=row,
-                at_positions=True,
-            )  # type: ignore[arg-type] # fmt: skip
+    sides: tuple[tuple[str, WalkAxis, str, int], ...] = (
+        ("q", "head", "(H, D)", head),
+        ("k", "kv_head", "(K, D)", shared),
+        ("v", "kv_head", "(K, D)", shared),
+    )
+    for name, rows, letters, row in sides:
+        made, formula = seen[f"attn.{name}"][:, 0], f"{name} = W_{name} · {x}{bias}"  # (H | K, D)
+        if config.qk_norm == "none" or name == "v":
+            walk.add(f"attn.{name}", made, formula, letters, rows=rows, first_row=row, at_positions=True)
+            continue
+        raw = seen[f"attn.{name}_proj"].view(made.shape)  # (H | K, D)
+        walk.add(f"attn.{name}", raw, formula, letters, rows=rows, first_row=row)
+        over = "D" if config.qk_norm == "head" else letters
+        formula = f"{name} ← norm({name}) ⊙ γ over {over}"
+        walk.add(f"attn.{name}_norm", made, formula, letters, rows=rows, first_row=row)
     rope = config.rope_of(layer)
-    if rope is not None:
-        for name, row in (("q", head), ("k", shared)):
-            rows, letters = ("head", "(H, D)") if name == "q" else ("kv_head", "(K, D)")
-            walk.add(
-                f"attn.rot_{name}",
-                seen[f"attn.rot_{name}"][:, 0],
-                f"{name}′ = R({position}·θ) · {name}",
-                letters,
-                rows=rows,  # type: ignore[arg-type]
-                first_row=row,
-                at_positions=True,
-                note=f"θᵢ = {rope.theta:g}^(−2i/{rope.dim}), i = 0 … {rope.dim // 2 - 1}",
-            )
+    if rope is None:
+        return
+    for name, rows, letters, row in sides[:2]:
+        walk.add(
+            f"attn.rot_{name}",
+            seen[f"attn.rot_{name}"][:, 0],
+            f"{name}′ = R({position}·θ) · {name}",
+            letters,
+            rows=rows,
+            first_row=row,
+            at_positions=True,
+            note=f"θᵢ = {rope.theta:g}^(−2i/{rope.dim}), i = 0 … {rope.dim // 2 - 1}",
+        )
 
 
 def _add_scores(walk: Walk, run: Run, seen: Captured, layer: int, head: int, position: int) -> None:
@@ -207,7 +202,7 @@ def _scale_note(config: DecoderConfig, spec: AttentionSpec) -> str:
 def _add_mix(walk: Walk, block: Block, config: DecoderConfig, seen: Captured, head: int) -> None:
     z = seen["attn.z"][:, 0]  # (H, D)
     walk.add("attn.z", z[head], "z = Σⱼ wⱼ · vⱼ", "(D)", parts=("key", "dim"), at_positions=True)
-    walk.add("attn.concat", z, f"z₀ … z{_small(config.n_heads - 1)} side by side", "(H, D)", rows="head", first_row=head)
+    walk.add("attn.concat", z, f"z₀ … z{_small(config.n_heads - 1)} joined", "(H, D)", rows="head", first_row=head)
     bias = " + b" if config.out_bias else ""
     plain = block.attn_out_layernorm is None and block.residual_scale == 1.0
     out = "o" if plain else "o₀"

@@ -1,155 +1,247 @@
-"""The logit lens, and what each block adds to a token's logit.
+"""The lens: what the model would say if it stopped after a layer, and which part of it said so.
 
-The lens reads the residual stream of an inner layer with the model's own final norm and head (nostalgebraist 2020,
-"interpreting GPT: the logit lens"). Attribution freezes that norm's scale: the logit is then a sum over what entered
-and what every block added (Elhage et al. 2021, "A mathematical framework for transformer circuits").
+Logit lens: final norm and head on the residual stream of any depth (nostalgebraist 2020). Contributions: with the final
+norm's scale frozen at what it was, a logit is a sum over everything that was added to the stream (direct logit
+attribution, Elhage et al. 2021); what the sum leaves is shown as the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from model.candidates import candidates
 from model.errors import BadValueError
 from model.layers import Norm
 from model.protocol.framing import Array
 from model.protocol.lens_requests import (
-    AttributionReply,
-    GetAttribution,
     GetLens,
-    GetRankPath,
+    GetLensPath,
+    GetLensTerms,
     LensPart,
-    LensReply,
-    RankPathReply,
+    LensPathReply,
+    LensTermsReply,
 )
-from model.protocol.values import Candidate
 from model.recompute import activations
 from model.run import Run
-from model.sampling import apply
-from model.views.prompt_stats import PLAIN, order_after
 from model.views.selection import YieldPoint, check_position, no_yield, span
 
-DEFAULT_ROWS, MAX_ROWS = 48, 256
+BLOCK_LOGITS = 1 << 22
+"""Logits held at a time (16 MiB in float32)."""
+
+MOST_KEPT = 400_000
+KEPT = "lens"
+
+Told = tuple[int, float, float]
+"""Top token, its probability, the entropy in nats."""
 
 
-def lens_rows(run: Run, message: GetLens) -> tuple[int, int]:
-    """The positions a GetLens asks for. Raises BadValueError for too many."""
-    if message.rows == (0, 0):
-        return max(0, run.length - DEFAULT_ROWS), run.length
-    rows = span(run, "rows", message.rows)
-    if rows[1] - rows[0] > MAX_ROWS:
-        raise BadValueError("rows", rows, f"at most {MAX_ROWS} positions")
-    return rows
+def node_at(run: Run, position: int) -> int:
+    """The node of a position of the path: what is said there stays true wherever the run goes."""
+    return position if position < run.n_prompt else run.path[position - run.n_prompt]
 
 
-def lens_layers(run: Run, message: GetLens) -> tuple[int, ...]:
-    """The layers a GetLens asks for, in order; n_layers is the stream after the last. Raises BadValueError."""
-    if not message.layers:
-        return tuple(range(run.config.n_layers, -1, -1))
-    for layer in message.layers:
-        if not 0 <= layer <= run.config.n_layers:
-            raise BadValueError("layer", layer, f"0 to {run.config.n_layers}")
-    return message.layers
+def lens_parts(
+    run: Run, message: GetLens, *, yield_point: YieldPoint = no_yield
+) -> Iterator[tuple[LensPart, dict[str, Array]]]:
+    """The parts of the answer to GetLens, one a depth."""
+    first, last = span(run, "positions", message.positions)
+    for depth in message.depths:
+        check_depth(run, depth)
+    for depth in message.depths:
+        told = top_of(run, depth, range(first, last), yield_point=yield_point)
+        ids = [token for token, _, _ in told]
+        yield (
+            LensPart(depth=depth, pieces=tuple(run.model.tokenizer.pieces(ids))),
+            {
+                "ids": np.array(ids, np.int32),
+                "p": np.array([p for _, p, _ in told], np.float32),
+                "entropy": np.array([entropy for _, _, entropy in told], np.float32),
+            },
+        )
+
+
+def check_depth(run: Run, depth: int) -> None:
+    """Raises BadValueError for a depth the model doesn't have."""
+    if not 0 <= depth <= run.config.n_layers:
+        raise BadValueError("depth", depth, f"0 to {run.config.n_layers}")
 
 
 @torch.inference_mode()
-def lens_part(run: Run, layer: int, rows: tuple[int, int]) -> tuple[LensPart, dict[str, Array]]:
-    """One part of the answer to GetLens."""
-    log_p = run.decoder.unembed(run.resid(layer)[slice(*rows)]).log_softmax(-1)  # (t, V)
-    best = log_p.max(-1)
-    p = log_p.exp()
-    ids = best.indices.cpu().numpy().astype(np.int32)
-    return LensPart(layer=layer, pieces=tuple(run.model.tokenizer.pieces(ids.tolist()))), {
-        "ids": ids,
-        "probs": best.values.exp().cpu().numpy(),
-        "entropy": -(p * log_p.masked_fill(p == 0, 0.0)).sum(-1).cpu().numpy(),
-    }
-
-
-def lens_reply(run: Run, message: GetLens) -> LensReply:
-    """The answer to GetLens that ends its parts."""
-    return LensReply(rows=lens_rows(run, message), layers=run.config.n_layers + 1, run_id=run.id, length=run.length)
-
-
-@torch.inference_mode()
-def rank_path_reply(
-    run: Run, message: GetRankPath, *, yield_point: YieldPoint = no_yield
-) -> tuple[RankPathReply, dict[str, Array]]:
-    """The answer to GetRankPath."""
-    _check(run, message.position, message.token_id)
-    ranks, logprobs = [], []
-    for layer in range(run.config.n_layers + 1):
+def top_of(run: Run, depth: int, positions: range, *, yield_point: YieldPoint = no_yield) -> list[Told]:
+    """The top token at every position, in row blocks. What is known of a node is kept: scrolling asks again."""
+    kept = run.derived.setdefault(KEPT, {})
+    assert isinstance(kept, dict)
+    if len(kept) > MOST_KEPT:
+        kept.clear()
+    nodes = [node_at(run, position) for position in positions]
+    missing = [position for position, node in zip(positions, nodes, strict=True) if (depth, node) not in kept]
+    at_once = max(1, BLOCK_LOGITS // run.config.d_vocab)
+    for begin in range(0, len(missing), at_once):
         yield_point()
-        logits = run.decoder.unembed(run.resid(layer)[message.position, None])[0]  # (V,)
-        own = logits[message.token_id]
-        ranks.append(int((logits > own).sum() + (logits[: message.token_id] == own).sum()))
-        logprobs.append(float(logits.log_softmax(-1)[message.token_id]))
-    reply = RankPathReply(
-        position=message.position,
-        token=_candidate(run, message.position, message.token_id),
-        run_id=run.id,
-        length=run.length,
-    )
-    return reply, {"rank": np.array(ranks, np.int32), "logprob": np.array(logprobs, np.float32)}
+        block = missing[begin : begin + at_once]
+        logits = run.decoder.unembed(run.resid(depth)[torch.tensor(block, device=run.device)])  # (T, V)
+        p = logits.softmax(-1)  # (T, V)
+        best = logits.max(-1)
+        entropy = torch.special.entr(p).sum(-1)  # (T,)
+        top = p.gather(1, best.indices[:, None])[:, 0]  # (T,)
+        told = zip(best.indices.tolist(), top.tolist(), entropy.tolist(), strict=True)
+        kept |= {(depth, node_at(run, position)): one for position, one in zip(block, told, strict=True)}
+    return [kept[depth, node] for node in nodes]
 
 
-def _check(run: Run, position: int, token_id: int) -> None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TokenPath:
+    """A token's `rank` int32, `logit` and `p` float32 at every depth, (L + 1,); `top`: the likeliest at the end."""
+
+    token: int
+    top: int
+    rank: NDArray[np.int32]
+    logit: NDArray[np.float32]
+    p: NDArray[np.float32]
+
+
+@torch.inference_mode()
+def token_path(run: Run, position: int, token: int, *, yield_point: YieldPoint = no_yield) -> TokenPath:
+    """The way of `token` (-1: the likeliest at the end) up through the layers at `position`."""
     check_position(run, "position", position)
-    if not 0 <= token_id < run.config.d_vocab:
-        raise BadValueError("token_id", token_id, f"0 to {run.config.d_vocab - 1}")
+    check_token(run, token)
+    n_depths = run.config.n_layers + 1
+    final = run.decoder.unembed(run.resid(n_depths - 1)[position : position + 1])  # (1, V)
+    top = int(final.argmax())
+    token = top if token < 0 else token
+    stream = torch.stack([run.resid(depth)[position] for depth in range(n_depths)])  # (L + 1, M)
+    ranks, own, shares = [], [], []
+    at_once = max(1, BLOCK_LOGITS // run.config.d_vocab)
+    for begin in range(0, n_depths, at_once):
+        yield_point()
+        logits = run.decoder.unembed(stream[begin : begin + at_once])  # (n, V)
+        value = logits[:, token]  # (n,)
+        tied = (logits[:, :token] == value[:, None]).sum(-1)  # (n,)
+        ranks.append((logits > value[:, None]).sum(-1) + tied)
+        own.append(value)
+        shares.append(logits.log_softmax(-1)[:, token].exp())
+    return TokenPath(
+        token=token,
+        top=top,
+        rank=torch.cat(ranks).int().cpu().numpy(),
+        logit=torch.cat(own).cpu().numpy(),
+        p=torch.cat(shares).cpu().numpy(),
+    )
 
 
-def _candidate(run: Run, position: int, token_id: int) -> Candidate:
-    made = apply(order_after(run, position), PLAIN)
-    return candidates(made, run.model.tokenizer, [token_id])[0]
+def check_token(run: Run, token: int) -> None:
+    """Raises BadValueError for a token the model doesn't have; -1 is the likeliest."""
+    if not -1 <= token < run.config.d_vocab:
+        raise BadValueError("token", token, f"0 to {run.config.d_vocab - 1}, or -1 for the likeliest")
+
+
+def path_reply(
+    run: Run, message: GetLensPath, *, yield_point: YieldPoint = no_yield
+) -> tuple[LensPathReply, dict[str, Array]]:
+    """The answer to GetLensPath."""
+    path = token_path(run, message.position, message.token, yield_point=yield_point)
+    tokenizer = run.model.tokenizer
+    reply = LensPathReply(
+        position=message.position,
+        token_id=path.token,
+        piece=tokenizer.piece(path.token),
+        top_id=path.top,
+        top_piece=tokenizer.piece(path.top),
+        run_id=run.id,
+    )
+    return reply, {"rank": path.rank, "logit": path.logit, "p": path.p}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Terms:
+    """A logit as a sum: `embed` + Σ `attn` + Σ `mlp` + `bias` + `rest` = `logit`; `attn`, `mlp` float64 (L,)."""
+
+    token: int
+    logit: float
+    embed: float
+    attn: NDArray[np.float64]
+    mlp: NDArray[np.float64]
+    bias: float
+    rest: float
+    scale: float
 
 
 @torch.inference_mode()
-def attribution_reply(
-    run: Run, message: GetAttribution, *, yield_point: YieldPoint = no_yield
-) -> tuple[AttributionReply, dict[str, Array]]:
-    """The answer to GetAttribution."""
-    at, token = message.position, message.token_id
-    _check(run, at, token)
-    final = run.resid(run.config.n_layers)[at].float()  # (M,)
-    direction, bias = _direction(run, final, token)
-    attention, feed_forward = [], []
-    for layer in range(run.config.n_layers):
+def token_terms(run: Run, position: int, token: int, *, yield_point: YieldPoint = no_yield) -> Terms:
+    """What each part of the model adds to the logit of `token` (-1: the likeliest) at `position`.
+
+    The final norm divides by a number of the whole stream; it is frozen at its value there. What it subtracts (the mean
+    of a LayerNorm) and multiplies is linear, so every part has a share of its own.
+    """
+    check_position(run, "position", position)
+    check_token(run, token)
+    config, decoder = run.config, run.decoder
+    last = run.resid(config.n_layers)[position]  # (M,)
+    logits = decoder.unembed(last[None])[0]  # (V,)
+    token = int(logits.argmax()) if token < 0 else token
+    direction, scale, bias = _readout(run, token, last)
+
+    def share(row: Tensor) -> float:
+        return float(row.double() @ direction)
+
+    attn, mlp = np.zeros(config.n_layers), np.zeros(config.n_layers)
+    for layer in range(config.n_layers):
         yield_point()
-        added = activations(run, layer, ["attn.out", "mlp.out"], at, at + 1)
-        attention.append(float(added["attn.out"][0].float() @ direction))
-        feed_forward.append(float(added["mlp.out"][0].float() @ direction))
-    candidate = _candidate(run, at, token)
-    embedding = float(run.resid(0)[at].float() @ direction)
-    reply = AttributionReply(
-        position=at,
-        token=candidate,
-        logit=candidate.logit,
-        embedding=embedding,
+        seen = activations(run, layer, ["attn.out", "mlp.out"], position, position + 1)
+        attn[layer], mlp[layer] = share(seen["attn.out"][0]), share(seen["mlp.out"][0])
+    embed, logit = share(run.resid(0)[position]), float(logits[token])
+    return Terms(
+        token=token,
+        logit=logit,
+        embed=embed,
+        attn=attn,
+        mlp=mlp,
         bias=bias,
-        unexplained=candidate.logit - embedding - bias - sum(attention) - sum(feed_forward),
-        run_id=run.id,
-        length=run.length,
+        rest=logit - (embed + float(attn.sum()) + float(mlp.sum()) + bias),
+        scale=scale,
     )
-    return reply, {"attention": np.array(attention, np.float32), "feed_forward": np.array(feed_forward, np.float32)}
 
 
-def _direction(run: Run, final: Tensor, token_id: int) -> tuple[Tensor, float]:
-    """The vector (M,) whose product with a residual is its share of the token's logit under the frozen norm, and the
-    constant that comes from the biases."""
-    decoder, scale = run.decoder, run.config.logit_scale
+def _readout(run: Run, token: int, last: Tensor) -> tuple[Tensor, float, float]:
+    """The direction d (M,) float64 with logit = d · x + bias for the frozen norm, its scale, and the bias."""
+    config, decoder = run.config, run.decoder
     norm: Norm = decoder.norm
     head = decoder.embed_tokens.weight if decoder.lm_head is None else decoder.lm_head.weight
-    row = head[token_id].float()  # (M,)
-    weighted = row * (norm.weight.float() + norm.unit_offset)
-    bias = 0.0 if norm.bias is None else float(norm.bias.float() @ row)
-    if decoder.lm_head is not None and decoder.lm_head.bias is not None:
-        bias += float(decoder.lm_head.bias[token_id])
+    row, gain = head[token].double(), norm.weight.double()  # (M,) twice
+    if norm.unit_offset:
+        gain = gain + 1
+    direction = row * gain  # (M,)
+    x = last.double()
     if norm.is_rms:
-        deviation = (final.square().mean() + norm.eps).sqrt()
+        scale = float((x.square().mean() + norm.eps).rsqrt())
     else:
-        deviation = (final.var(unbiased=False) + norm.eps).sqrt()
-        weighted = weighted - weighted.mean()  # (x - mean(x)) · w = x · (w - mean(w))
-    return weighted / deviation * scale, bias * scale
+        scale = float((x.var(correction=0) + norm.eps).rsqrt())
+        direction = direction - direction.mean()  # the mean of x is subtracted: the same as of the direction
+    bias = 0.0 if norm.bias is None else float(norm.bias.double() @ row)
+    if decoder.lm_head is not None and decoder.lm_head.bias is not None:
+        bias += float(decoder.lm_head.bias[token])
+    return direction * scale * config.logit_scale, scale, bias * config.logit_scale
+
+
+def terms_reply(
+    run: Run, message: GetLensTerms, *, yield_point: YieldPoint = no_yield
+) -> tuple[LensTermsReply, dict[str, Array]]:
+    """The answer to GetLensTerms."""
+    terms = token_terms(run, message.position, message.token, yield_point=yield_point)
+    reply = LensTermsReply(
+        position=message.position,
+        token_id=terms.token,
+        piece=run.model.tokenizer.piece(terms.token),
+        logit=terms.logit,
+        embed=terms.embed,
+        bias=terms.bias,
+        rest=terms.rest,
+        scale=terms.scale,
+        run_id=run.id,
+    )
+    return reply, {"attn": terms.attn, "mlp": terms.mlp}

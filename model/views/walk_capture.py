@@ -38,15 +38,15 @@ def block_of(run: Run, layer: int) -> Block:
 def modules_of(block: Block) -> dict[str, nn.Module]:
     """The modules heard, by the name of what they compute, as far as this block has them."""
     attention = block.self_attn
-    named = {
+    named: dict[str, nn.Module | None] = {
         "attn.norm": block.input_layernorm,
-        "attn.q_proj": attention.q_proj,
-        "attn.k_proj": attention.k_proj,
         "attn.post_norm": block.attn_out_layernorm,
         "mlp.norm": block.post_attention_layernorm,
         "mlp.down": block.mlp,
         "mlp.post_norm": block.mlp_out_layernorm,
     }
+    if hasattr(attention, "q_norm"):  # elsewhere their results are the hook points' q and k
+        named |= {"attn.q_proj": attention.q_proj, "attn.k_proj": attention.k_proj}
     return {name: module for name, module in named.items() if module is not None}
 
 

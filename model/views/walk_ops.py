@@ -24,7 +24,7 @@ class Walk:
     ops: list[WalkOp] = field(default_factory=list)
     arrays: list[Floats] = field(default_factory=list)
 
-    def add(  # noqa: PLR0913 (one operation has so many sides)
+    def add(
         self,
         id_: str,
         values: Tensor | Floats,

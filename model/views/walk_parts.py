@@ -16,7 +16,7 @@ from model.run import Run
 from model.views.heat import shrink
 from model.views.selection import YieldPoint, check_position, kv_head, no_yield
 from model.views.walk_capture import HEADS_FIRST, block_of, capture, capture_rows
-from model.views.walk_ops import as_floats
+from model.views.walk_ops import Floats, as_floats
 
 EXACT_CELLS = 65_536
 KEPT = "walk.tensor"
@@ -58,7 +58,7 @@ def _clip(asked: tuple[int, int], count: int) -> tuple[int, int]:
     return (0, count) if asked == (0, 0) or start >= stop else (start, stop)
 
 
-def _whole(run: Run, message: GetWalkTensor, yield_point: YieldPoint) -> tuple[np.ndarray, float]:
+def _whole(run: Run, message: GetWalkTensor, yield_point: YieldPoint) -> tuple[Floats, float]:
     """The whole matrix, kept until another is asked for: zooming asks for its rectangles one after the other."""
     at = (message.place, message.op, message.what, message.position, message.layer, message.head, run.length,
           run.current)  # fmt: skip
@@ -67,16 +67,17 @@ def _whole(run: Run, message: GetWalkTensor, yield_point: YieldPoint) -> tuple[n
         return kept[1], kept[2]
     check_position(run, "position", message.position)
     run.check_layer(message.layer)
+    total = float("nan")
     if message.what == "parts":
         values, total = parts(run, message.op, message.layer, message.head, message.position)
     else:
-        values, total = at_positions(run, message.op, message.layer, message.head, yield_point=yield_point), float("nan")
+        values = at_positions(run, message.op, message.layer, message.head, yield_point=yield_point)
     run.derived[KEPT] = (at, values, total)
     return values, total
 
 
 @torch.inference_mode()
-def parts(run: Run, op: str, layer: int, head: int, position: int) -> tuple[np.ndarray, float]:
+def parts(run: Run, op: str, layer: int, head: int, position: int) -> tuple[Floats, float]:
     """The terms of an operation, (rows, cols) float32, and how far their sum is from its result, relative. Raises
     UnknownNameError for an operation without terms."""
     if op not in PARTS:
@@ -124,7 +125,7 @@ PARTS: dict[str, Terms] = {
 
 
 @torch.inference_mode()
-def at_positions(run: Run, op: str, layer: int, head: int, *, yield_point: YieldPoint = no_yield) -> np.ndarray:
+def at_positions(run: Run, op: str, layer: int, head: int, *, yield_point: YieldPoint = no_yield) -> Floats:
     """An operation's result at every position, (T, width) float32; of the head's row where there are heads. Raises
     UnknownNameError."""
     name = RENAMED.get(op, op)

@@ -1,100 +1,128 @@
-"""The logit lens against the reference's residuals, norm and head; contributions that add up to the logit."""
+"""The lens: top tokens, ranks and logits of every depth against the reference's own norm and head; terms add up."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from model.errors import BadValueError
-from model.protocol.lens_requests import GetAttribution, GetLens, GetRankPath
+from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms
 from model.protocol.values import SamplerSettings
-from model.views.lens import attribution_reply, lens_layers, lens_part, lens_reply, lens_rows, rank_path_reply
-from tests.model.tiny import llama, made, random_ids, run_of
+from model.run import Run
+from model.views.lens import lens_parts, path_reply, terms_reply, token_path, token_terms, top_of
+from tests.model.family_cases import CASES
+from tests.model.reference import TOLERANCE, decoder_for, reference
+from tests.model.test_families import prompt_of
+from tests.model.tiny import llama, loaded, made, random_ids, run_of
 
 SAMPLED = SamplerSettings(temperature=1.5, top_k=0, top_p=1.0)
 
 
-def test_every_layer_says_what_the_reference_s_head_says_of_it() -> None:
+def case_run(name: str) -> Run:
+    torch.set_num_threads(1)
+    case = CASES[name]
+    judge = reference(case.reference, gain=case.gain, attention=case.attention, **case.fields)
+    decoder = decoder_for(judge.config, judge.tensors)
+    return run_of(loaded(decoder), prompt_of(case)[: decoder.config.n_ctx])
+
+
+def test_every_depth_is_the_reference_s_head_on_its_hidden_states() -> None:
     judge, model = llama()
-    run = run_of(model, random_ids(20))
-    run.generate(2, SAMPLED)
-    whole = judge.run(list(run.ids))[0]
-    rows = lens_rows(run, GetLens(rows=(5, 22)))
-    for layer in lens_layers(run, GetLens()):
-        log_p = judge.model.lm_head(judge.model.model.norm(whole.resid[layer])).log_softmax(-1)[5:22]
-        part, arrays = lens_part(run, layer, rows)
-        assert part.layer == layer and len(part.pieces) == 17
-        assert arrays["ids"].tolist() == log_p.argmax(-1).tolist()
-        np.testing.assert_allclose(arrays["probs"], log_p.exp().amax(-1), atol=1e-4)
-        np.testing.assert_allclose(arrays["entropy"], -(log_p.exp() * log_p).sum(-1), atol=1e-3)
-    reply = lens_reply(run, GetLens())
-    assert reply.rows == (0, 22) and reply.layers == 4
-    position, token = 9, 17
-    path, arrays = rank_path_reply(run, GetRankPath(position=position, token_id=token))
-    for layer in range(4):
-        row = judge.model.lm_head(judge.model.model.norm(whole.resid[layer]))[position].log_softmax(-1)
-        assert arrays["logprob"][layer] == pytest.approx(row[token].item(), abs=1e-3)
-        assert arrays["rank"][layer] == int((row > row[token]).sum())
-    assert path.token.rank == arrays["rank"][-1] and path.token.id == token
+    run = run_of(model, random_ids(30), chunk=11)
+    run.generate(4, SAMPLED)
+    with torch.no_grad():
+        theirs = judge.run(list(run.ids))[0]
+        norm, head = judge.model.model.norm, judge.model.lm_head
+        logits = [head(norm(resid)) for resid in theirs.resid]  # L + 1 of (T, V)
+    message = GetLens(positions=(2, 34), depths=(3, 0, 1, 2))
+    for part, arrays in lens_parts(run, message):
+        wanted = logits[part.depth][2:34]
+        p = wanted.softmax(-1)
+        assert arrays["ids"].tolist() == wanted.argmax(-1).tolist()
+        np.testing.assert_allclose(arrays["p"], p.amax(-1), atol=TOLERANCE)
+        np.testing.assert_allclose(arrays["entropy"], torch.special.entr(p).sum(-1), atol=TOLERANCE)
+        assert len(part.pieces) == 32
+    for asked in (-1, 0, 17, 60):
+        reply, arrays = path_reply(run, GetLensPath(position=21, token=asked))
+        assert reply.top_id == int(logits[3][21].argmax())
+        token = reply.token_id
+        assert token == (reply.top_id if asked < 0 else asked)
+        rows = torch.stack([depth[21] for depth in logits])  # (L + 1, V)
+        order = torch.argsort(rows, dim=-1, descending=True, stable=True)
+        assert arrays["rank"].tolist() == [int((row == token).nonzero()) for row in order]
+        np.testing.assert_allclose(arrays["logit"], rows[:, token], atol=TOLERANCE)
+        np.testing.assert_allclose(arrays["p"], rows.softmax(-1)[:, token], atol=TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"tied_head": True, "norm_unit_offset": True, "embed_scale": 3.0, "logit_scale": 0.5},
-        {"norm": "layer", "head_bias": True, "parallel_residual": True, "shared_norm": True},
-        {"post_norm": True, "residual_scale": 0.6},
-    ],
-)
-def test_contributions_add_up_to_the_logit(fields: dict[str, Any]) -> None:
-    run = run_of(made(**fields), random_ids(20))
-    node = run.step(SAMPLED)
-    for position, token in ((7, 3), (20, 50)):
-        reply, arrays = attribution_reply(run, GetAttribution(position=position, token_id=token))
-        logits = run.decoder.unembed(run.resid(3)[position, None])[0]
-        assert reply.logit == pytest.approx(logits[token].item(), abs=1e-4)
-        parts = reply.embedding + reply.bias + arrays["attention"].sum() + arrays["feed_forward"].sum()
-        assert parts == pytest.approx(reply.logit, abs=2e-4)
-        assert abs(reply.unexplained) < 2e-4
-        assert np.abs(arrays["attention"]).max() > 0.01 and arrays["feed_forward"].shape == (3,)
-    assert reply.logit == run.logits(node.id)[50]
+@pytest.mark.parametrize("name", CASES)
+def test_terms_sum_to_the_model_s_logit_in_every_family(name: str) -> None:
+    run = case_run(name)
+    config = run.config
+    for position, token in ((3, 7), (run.length - 1, -1)):
+        reply, arrays = terms_reply(run, GetLensTerms(position=position, token=token))
+        logits = run.decoder.unembed(run.resid(config.n_layers)[position : position + 1])[0]
+        assert reply.logit == float(logits[reply.token_id])
+        total = reply.embed + arrays["attn"].sum() + arrays["mlp"].sum() + reply.bias + reply.rest
+        assert total == pytest.approx(reply.logit, abs=1e-12)
+        if config.logit_softcap is None and not config.residual_from_norm:
+            # float32 rounding of the stream and of the head's sum, on logits up to 30
+            assert abs(reply.rest) < 2e-4
 
 
-def test_what_one_block_adds_is_its_direct_effect() -> None:
-    run = run_of(made(), random_ids(12))
-    with torch.inference_mode():
-        final = run.resid(3)[11].clone()
-        scale = (final.square().mean() + run.config.norm_eps).sqrt()
-        seen: list[torch.Tensor] = []
-        with run.decoder.hooks({"layers.1.mlp.out": lambda out, _point: seen.append(out)}):
-            run.decoder(torch.tensor(run.ids), run.decoder.new_cache())
-        without = (final - seen[0][11]) / scale * run.decoder.norm.weight
-        assert run.decoder.lm_head is not None
-        change = run.logits(11)[9] - float(run.decoder.lm_head.weight[9] @ without)
-    _, arrays = attribution_reply(run, GetAttribution(position=11, token_id=9))
-    assert arrays["feed_forward"][1] == pytest.approx(change, abs=1e-4)
+def test_terms_are_the_reference_s_hidden_states_through_the_frozen_norm() -> None:
+    judge, model = llama()
+    run = run_of(model, random_ids(25))
+    theirs = judge.run(list(run.ids))[0]
+    norm, head = judge.model.model.norm, judge.model.lm_head
+    last = theirs.resid[-1][20].double()
+    scale = 1 / (last.square().mean() + judge.model.config.rms_norm_eps).sqrt()
+    terms = token_terms(run, 20, 11)
+    assert terms.scale == pytest.approx(float(scale), rel=1e-5)
+    direction = norm.weight.double() * head.weight[11].double() * scale
+    for layer in range(3):
+        added = (theirs.resid[layer + 1][20] - theirs.resid[layer][20]).double() @ direction
+        assert terms.attn[layer] + terms.mlp[layer] == pytest.approx(float(added), abs=TOLERANCE)
+    assert terms.embed == pytest.approx(float(theirs.resid[0][20].double() @ direction), abs=TOLERANCE)
 
 
-def test_a_cap_on_logits_is_left_unexplained() -> None:
-    run = run_of(made(logit_softcap=2.0), random_ids(12))
-    reply, arrays = attribution_reply(run, GetAttribution(position=11, token_id=9))
-    linear = reply.embedding + reply.bias + arrays["attention"].sum() + arrays["feed_forward"].sum()
-    assert reply.logit == pytest.approx(2 * np.tanh(linear / 2), abs=1e-4)
-    assert reply.unexplained == pytest.approx(reply.logit - linear, abs=1e-4)
+def test_the_rest_is_what_a_soft_cap_takes() -> None:
+    run = run_of(made(logit_softcap=4.0), random_ids(12))
+    terms = token_terms(run, 11, -1)
+    before = terms.logit - terms.rest
+    assert terms.logit == pytest.approx(4.0 * np.tanh(before / 4.0), abs=1e-4)
+    assert abs(terms.rest) > 0.1
+
+
+def test_what_is_known_is_kept_and_stays_true_on_another_branch() -> None:
+    run = run_of(made(), random_ids(10))
+    run.generate(5, SAMPLED)
+    first = top_of(run, 2, range(15))
+    asked: list[int] = []
+    unembed = run.decoder.unembed
+
+    def counted(resid: torch.Tensor) -> torch.Tensor:
+        asked.append(len(resid))
+        return unembed(resid)
+
+    run.decoder.unembed = counted  # type: ignore[method-assign]
+    try:
+        assert top_of(run, 2, range(15)) == first and not asked
+        run.branch(run.path[1], 3, SAMPLED)
+        asked.clear()
+        again = top_of(run, 2, range(run.length))
+        assert again[:12] == first[:12] and asked == [1]
+    finally:
+        del run.decoder.unembed
 
 
 def test_what_is_not_there_is_refused() -> None:
-    run = run_of(made(), random_ids(12))
+    run = run_of(made(), random_ids(6))
     with pytest.raises(BadValueError):
-        lens_layers(run, GetLens(layers=(4,)))
+        list(lens_parts(run, GetLens(positions=(0, 6), depths=(4,))))
     with pytest.raises(BadValueError):
-        lens_rows(run, GetLens(rows=(12, 20)))
+        token_path(run, 6, -1)
     with pytest.raises(BadValueError):
-        attribution_reply(run, GetAttribution(position=11, token_id=61))
+        token_path(run, 0, 61)
     with pytest.raises(BadValueError):
-        rank_path_reply(run, GetRankPath(position=12, token_id=0))
-    assert lens_layers(run, GetLens(layers=(2, 0))) == (2, 0)
+        terms_reply(run, GetLensTerms(position=0, token=-2))
