@@ -1,0 +1,279 @@
+"""Curves, the CDF, the candidates' table, bars, tiles, the readout and the grid of heads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.theme import Theme
+from app.widgets.bar_table import BarTable
+from app.widgets.candidate_table import CandidateTable, probability
+from app.widgets.cdf_plot import CdfPlot
+from app.widgets.curve_plot import CurvePlot, Series, extremes
+from app.widgets.head_grid import HeadGrid
+from app.widgets.head_grid_layout import by_layer, by_rank
+from app.widgets.info_button import InfoButton
+from app.widgets.readout import Readout
+from app.widgets.stage_tiles import StageTiles, percent
+from app.widgets.table_style import Role
+from app.widgets.thumbnails import fit_stack
+from app.widgets.ticks import figure, nice_step, ticks
+from model.colormaps import lut
+from model.protocol.values import Candidate
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+Key = Qt.Key
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    del qapp
+    return Theme("light")
+
+
+def candidates(n: int = 10) -> tuple[Candidate, ...]:
+    return tuple(
+        Candidate(rank=i, id=100 + i, piece=f"·w{i}", logit=9.0 - i, p_raw=0.5 / (i + 1), p=0.6 if i < 3 else 0.0)
+        for i in range(n)
+    )
+
+
+def test_candidates_show_their_numbers_and_answer_clicks_and_keys(qtbot: QtBot, theme: Theme) -> None:
+    table = CandidateTable(theme)
+    qtbot.addWidget(table)
+    table.resize(420, 260)
+    rows = candidates()
+    table.set_candidates(rows, rows[1])
+    table.show()
+    qtbot.waitExposed(table)
+    activated: list[int] = []
+    selected: list[int] = []
+    table.candidateActivated.connect(activated.append)
+    table.candidateSelected.connect(selected.append)
+    model = table.model()
+    assert model.rowCount() == 10
+    assert model.index(1, 1).data() == "·w1"
+    assert model.index(1, 6).data() == "0.6000"
+    assert model.index(5, 6).data() == "0"
+    ghost, solid = model.index(1, 3).data(Role.BARS)
+    assert ghost[0] == pytest.approx(0.25 / 0.6)
+    assert solid == (1.0, "amber")
+    at = table.visualRect(model.index(2, 1)).center()
+    QTest.mouseClick(table.viewport(), LEFT, NONE, at)
+    assert selected == [102]
+    QTest.keyClick(table, Key.Key_Down)
+    QTest.keyClick(table, Key.Key_Return)
+    assert activated == [103]
+    table.select_id(101)
+    assert selected == [102, 103]
+    assert table.candidate(table.currentIndex().row()).id == 101
+
+
+@pytest.mark.parametrize("width", [180, 240, 300, 420, 700])
+def test_candidate_columns_fit_the_table(qtbot: QtBot, theme: Theme, width: int) -> None:
+    table = CandidateTable(theme)
+    qtbot.addWidget(table)
+    table.resize(width, 200)
+    table.set_candidates(candidates(40))
+    table.show()
+    qtbot.waitExposed(table)
+    shown = [c for c in range(table.model().columnCount()) if not table.isColumnHidden(c)]
+    total = sum(table.columnWidth(c) for c in shown)
+    assert total <= table.viewport().width() + (40 if width < 240 else 0)
+    assert {1, 5, 6} <= set(shown)
+
+
+def test_probabilities_keep_what_means_something() -> None:
+    assert [probability(p) for p in (0, 1, 0.43215, 0.00012, 3.2e-7)] == ["0", "1.0000", "0.4321", "0.0001", "3e-07"]
+    assert percent(1.0) == "100 %"
+    assert percent(0.99999) == "> 99.9 %"
+    assert percent(0.971) == "97.1 %"
+
+
+def test_the_cdfs_steps_fill_the_plot(qtbot: QtBot, theme: Theme) -> None:
+    for count in (1, 5, 40, 4096):
+        plot = CdfPlot(theme)
+        qtbot.addWidget(plot)
+        plot.resize(280, 96)
+        plot.set_cdf(np.cumsum(np.full(count, 1 / count)), draw=0.4, pick=int(0.4 * count), label="·x")
+        edges = plot.edges()
+        assert edges[0] == 0
+        assert edges[-1] == pytest.approx(1)
+        assert (np.diff(edges) > 0).all()
+        assert not plot.grab().isNull()
+        assert "0.4000" in plot.accessibleDescription()
+
+
+def test_an_empty_cdf_is_no_error(qtbot: QtBot, theme: Theme) -> None:
+    plot = CdfPlot(theme)
+    qtbot.addWidget(plot)
+    assert not plot.grab().isNull()
+
+
+@given(st.lists(st.floats(0, 100, width=32) | st.just(math.nan), min_size=1, max_size=3000), st.integers(1, 300))
+def test_no_peak_is_lost_to_the_pixels(values: list[float], bins: int) -> None:
+    array = np.array(values, dtype=np.float32)
+    kept = extremes(array, bins)
+    assert (np.diff(kept) > 0).all()
+    if not np.isnan(array).all():
+        assert np.nanmax(array[kept]) == np.nanmax(array)
+        assert np.nanmin(array[kept]) == np.nanmin(array)
+
+
+def test_curves_answer_mouse_and_keys(qtbot: QtBot, theme: Theme) -> None:
+    plot = CurvePlot(theme, label="Entropy")
+    qtbot.addWidget(plot)
+    plot.resize(300, 110)
+    values = np.arange(19, dtype=np.float32)
+    values[4] = np.nan
+    plot.set_series([Series(name="entropy", values=values)])
+    plot.set_boundary(12)
+    plot.show()
+    qtbot.waitExposed(plot)
+    hovered: list[int] = []
+    clicked: list[int] = []
+    plot.positionHovered.connect(hovered.append)
+    plot.positionClicked.connect(clicked.append)
+    at = QPoint(round(plot.x_of(7)), 50)
+    QTest.mouseMove(plot.windowHandle(), at)
+    QApplication.processEvents()
+    assert hovered[-1] == 7
+    QTest.mouseClick(plot, LEFT, NONE, at)
+    QTest.keyClick(plot, Key.Key_Right)
+    assert clicked == [7, 0]
+    plot.set_cursor(18)
+    QTest.keyClick(plot, Key.Key_Right)
+    assert clicked[-1] == 18
+    assert "18" in plot.accessibleDescription()
+
+
+def test_bars_are_sorted_and_masked_ones_left_out(qtbot: QtBot, theme: Theme) -> None:
+    table = BarTable(theme, "Row")
+    qtbot.addWidget(table)
+    table.resize(240, 200)
+    values = np.array([0.1, np.nan, 0.7, -0.3], dtype=np.float32)
+    table.set_values(["a", "b", "c", "d"], values, name="weight", first_decode=3)
+    model = table.model()
+    assert [model.index(row, 1).data() for row in range(model.rowCount())] == ["c", "a", "d"]
+    assert model.index(2, 2).data(Role.BARS)[0][1] == "amber"
+    clicked: list[int] = []
+    table.positionClicked.connect(clicked.append)
+    table.show()
+    qtbot.waitExposed(table)
+    QTest.mouseClick(table.viewport(), LEFT, NONE, table.visualRect(model.index(0, 1)).center())
+    assert clicked == [2]
+
+
+def test_tiles_wrap_and_keep_their_height(qtbot: QtBot, theme: Theme) -> None:
+    tiles = StageTiles(theme)
+    qtbot.addWidget(tiles)
+    tiles.set_stages([("vocabulary", 49_152, 1.0), ("top-k", 40, 0.97), ("top-p", 5, 0.89), ("min-p", 5, 0.89)])
+    assert tiles.heightForWidth(400) < tiles.heightForWidth(200) <= tiles.heightForWidth(90)
+    assert "49,152" in tiles.accessibleDescription()
+
+
+def test_a_readout_is_plain_text(qtbot: QtBot, theme: Theme) -> None:
+    line = Readout(theme)
+    qtbot.addWidget(line)
+    line.set_parts([("query ", "secondary"), ("<b>x</b>", "strong")])
+    assert line.text() == "query <b>x</b>"
+    height = line.sizeHint().height()
+    line.set_parts([])
+    assert line.sizeHint().height() == height
+
+
+def test_the_info_popup_opens_inside_the_screen_and_closes(qtbot: QtBot, theme: Theme) -> None:
+    button = InfoButton(theme, "Attention", "One.\n\nTwo <i>not markup</i>.")
+    qtbot.addWidget(button)
+    button.show()
+    qtbot.waitExposed(button)
+    popup = button.open()
+    assert button.screen().availableGeometry().contains(popup.geometry())
+    QTest.keyClick(popup, Key.Key_Escape)
+    assert not popup.isVisible()
+
+
+@given(st.integers(1, 80), st.integers(1, 64), st.sampled_from([1, 2, 4, 8]), st.integers(120, 900))
+def test_each_head_has_its_place_in_the_grid(n_layers: int, n_heads: int, group: int, width: int) -> None:
+    layout = by_layer((n_layers, n_heads), group, width=width, height=500, left=20, header=30, gap=3)
+    for layer, head in ((0, 0), (n_layers - 1, n_heads - 1), (n_layers // 2, n_heads // 2)):
+        rect = layout.rect(layer, head)
+        assert layout.at(rect.center()) == (layer, head)
+        assert QRectF(0, 0, layout.width, layout.height).contains(rect)
+    rights = [layout.rect(0, head).right() for head in range(n_heads)]
+    assert all(layout.rect(0, head + 1).left() >= right for head, right in enumerate(rights[:-1]))
+
+
+def test_heads_by_rank_put_the_largest_first_and_nan_last() -> None:
+    metric = np.array([[0.1, 0.9], [np.nan, 0.5]], dtype=np.float32)
+    layout = by_rank(metric, width=200, side=30, label=14)
+    found = [layout.at(layout.rect(*head).center()) for head in ((0, 1), (1, 1), (0, 0), (1, 0))]
+    assert found == [(0, 1), (1, 1), (0, 0), (1, 0)]
+    assert layout.moved((0, 1), 0, 1) == (1, 1)
+    assert layout.moved((1, 0), 0, 1) == (1, 0)
+    lefts = [layout.rect(*head).left() for head in ((0, 1), (1, 1), (0, 0), (1, 0))]
+    assert lefts == sorted(lefts)
+
+
+def test_a_grid_shows_what_came_and_asks_for_the_rest(qtbot: QtBot, theme: Theme) -> None:
+    grid = HeadGrid(theme)
+    qtbot.addWidget(grid)
+    grid.resize(220, 200)
+    grid.set_shape(30, 9, 3)
+    grid.set_lut(lut("viridis"))
+    grid.show()
+    qtbot.waitExposed(grid)
+    missing = grid.missing()
+    assert 0 < len(missing) < 30
+    grid.set_selected(missing[-1], 0)
+    assert grid.missing()[0] == missing[-1]
+    for layer in grid.missing():
+        grid.set_layer(layer, np.full((9, 5, 5), 200, dtype=np.uint8))
+    assert grid.missing() == ()
+    wanted: list[None] = []
+    grid.layersWanted.connect(lambda: wanted.append(None))
+    grid.verticalScrollBar().setValue(grid.verticalScrollBar().maximum())
+    assert wanted
+    assert 29 in grid.missing()
+    colour = grid.grab().toImage()
+    assert not colour.isNull()
+    grid.make_stale()
+    assert set(grid.missing()) >= set(grid.missing())
+    assert grid.head_at(QPointF(2, 2)) is None
+
+
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_thumbnails_keep_the_strongest_pixel(size: int, side: int) -> None:
+    stack = np.random.default_rng(size * 61 + side).integers(0, 256, (3, size, size)).astype(np.uint8)
+    small = fit_stack(stack, side)
+    assert small.shape == (3, side, side)
+    np.testing.assert_array_equal(small.max(axis=(1, 2)), stack.max(axis=(1, 2)) if side <= size else small.max((1, 2)))
+
+
+@given(st.floats(1e-9, 1e9))
+def test_a_nice_step_is_one_two_or_five(least: float) -> None:
+    step = nice_step(least)
+    assert least * (1 - 1e-6) <= step <= least * 2.5 * (1 + 1e-6)
+    mantissa = step / 10.0 ** math.floor(math.log10(step) + 1e-9)
+    assert min(abs(mantissa - m) for m in (1, 2, 5, 10)) < 1e-6
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(1, 12))
+def test_ticks_lie_inside_and_are_few(low: float, span: float, most: int) -> None:
+    found = ticks(low, low + span, most)
+    assert len(found) <= most + 1
+    assert all(low - span * 1e-6 <= value <= low + span * (1 + 1e-6) for value in found)
+
+
+@given(st.floats(-1e12, 1e12))
+def test_figures_read_back_to_their_digits(value: float) -> None:
+    shown = float(figure(value, 6).replace(",", ""))
+    assert shown == pytest.approx(value, rel=5.1e-6, abs=1e-12)
