@@ -17,7 +17,7 @@ from app.panels.base import Changes, Need, Panel
 from app.session import Topic
 
 if TYPE_CHECKING:
-    from app.export_dialog import Exporter
+    from app.exporter import Exporter
     from model.protocol.attention_requests import HeadView
 
 SIDE_WIDTH = 226
@@ -152,7 +152,7 @@ class AttentionPanel(Panel):
     def exporter(self) -> Exporter:
         """What exports this panel's matrix; made on first use."""
         if self._exporter is None:
-            from app.export_dialog import Exporter  # noqa: PLC0415 - not before it is asked for
+            from app.exporter import Exporter  # noqa: PLC0415 - not before it is asked for
 
             self._exporter = Exporter(self.ctx, self.window())
         return self._exporter

@@ -10,7 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.export_dialog import ExportDialog, Exporter, ExportOptions, free_stem, safe_stem
+from app.export_dialog import ExportDialog
+from app.exporter import Exporter, ExportOptions, free_stem, safe_stem
 from app.theme import Theme
 from model.protocol.export_requests import ExportAttention
 from tests.app.attention_bench import Bench
