@@ -115,11 +115,18 @@ def look_commands(ctx: AppContext) -> tuple[Command, ...]:
         ("view.stage", "Next stage of attention", "S", selection.cycle_stage),
         ("view.scale", "Next colour scale", "L", selection.cycle_scale),
     )
+    tints = {"attention": "What the query reads", "entropy": "Entropy", "surprisal": "Surprisal", "none": "Nothing"}
+    tint_commands = tuple(
+        Command(id=f"view.tint.{tint}", title=title, menu="View", group=1, submenu="Tint the tokens by",
+                checked=lambda tint=tint: selection.tint == tint,  # type: ignore[misc]
+                run=lambda tint=tint: selection.set_tint(tint))  # type: ignore[misc]
+        for tint, title in tints.items()
+    )  # fmt: skip
     return tuple(
         Command(id=command_id, title=title, shortcuts=(key,), keys="letter", menu="View", group=1, run=run,
                 enabled=lambda: ctx.session.run is not None)
         for command_id, title, key, run in rows
-    )  # fmt: skip
+    ) + tint_commands  # fmt: skip
 
 
 def view_commands(window: MainWindow) -> tuple[Command, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 STAGES: tuple[Stage, ...] = ("raw", "scores", "masked", "weights", "weighted")
 SCALES: tuple[Scale, ...] = ("linear", "sqrt", "log")
+TINTS: tuple[Tint, ...] = ("attention", "entropy", "surprisal", "none")
 MAX_PINS = 4
 T = TypeVar("T")
+Tint = Literal["attention", "entropy", "surprisal", "none"]
+"""What tints the tokens of the text: what the chosen query reads, or how unsure or surprised the model was."""
 Cell = tuple[int, int]
 
 
@@ -37,6 +40,7 @@ class Selection(QObject):
         self.hover_token: int | None = None
         self.hover_cell: Cell | None = None
         self.pins: tuple[HeadView, ...] = ()
+        self.tint: Tint = "attention"
 
     # limits
 
@@ -121,6 +125,9 @@ class Selection(QObject):
 
     def set_ignore_first(self, ignore: bool) -> None:
         self._apply(ignore_first=ignore)
+
+    def set_tint(self, tint: Tint) -> None:
+        self._apply(tint=tint)
 
     def set_hover(self, *, token: int | None = None, cell: Cell | None = None) -> None:
         """What the mouse is over: a token's position, or a cell (query, key); nothing when both are None."""

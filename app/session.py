@@ -412,13 +412,23 @@ class Session(QObject):
         )
         self.under_way.begin(Phase.PREFILL, title, pending)
 
+    def _ways_out(self, error: ErrorInfo) -> tuple[WayOut, ...]:
+        """What can be done about an error besides reading it."""
+        if error.code == "out_of_memory" and self.model is not None and self.model.device != "cpu":
+            return (WayOut(label=tr("Open the model on the CPU"), run=self._open_on_cpu),)
+        return ()
+
+    def _open_on_cpu(self) -> None:
+        self.settings.update(device="cpu")
+        self.open_model(self.source)
+
     def _on_prefill_error(self, error: ErrorInfo) -> None:
         self.under_way.end()
         if error.code in {"context_full", "prompt_too_long", "too_long"}:
             cut = WayOut(label=tr("Cut the prompt to the context"), run=lambda: self.prefill(truncate=True))
             self.notify.engine_error(tr("The prompt is too long"), error, cut)
         else:
-            self.notify.engine_error(tr("The prompt was not prefilled"), error)
+            self.notify.engine_error(tr("The prompt was not prefilled"), error, *self._ways_out(error))
         if error.code == "cancelled":
             self.notify.say(tr("Prefill stopped."))
 
@@ -472,7 +482,7 @@ class Session(QObject):
     def _on_step_error(self, error: ErrorInfo) -> None:
         self._steps_wanted = 0
         self.under_way.end()
-        self.notify.engine_error(tr("The step did not happen"), error)
+        self.notify.engine_error(tr("The step did not happen"), error, *self._ways_out(error))
 
     def _say_stop(self, state: RunState) -> None:
         sentence = {

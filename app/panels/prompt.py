@@ -6,6 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextOption
 from PySide6.QtWidgets import (
@@ -22,13 +24,17 @@ from PySide6.QtWidgets import (
 from app import resources
 from app.i18n import tr
 from app.panels.base import Changes, Panel
+from app.panels.curves import curves
 from app.panels.expected import ExpectedView
 from app.session import Topic
 from app.widgets.check_box import CheckBox
 from app.widgets.token_strip import TokenStrip, groups_of
+from model.protocol.attention_requests import GetRow, HeadView
+from model.protocol.run_requests import GetExpected
 
 if TYPE_CHECKING:
     from app.session import Session
+    from model.protocol.attention_requests import LineReply
     from model.protocol.framing import Arrays
     from model.protocol.run_requests import ExpectedReply
 
@@ -119,7 +125,18 @@ class PromptPanel(Panel):
     )
     area: ClassVar[str] = "left"
     watches: ClassVar[frozenset[str]] = frozenset(
-        {Topic.PROMPT, Topic.RUN, Topic.NODE, Topic.MODEL, Topic.PROMPT_STATS, "hover_token", "query"}
+        {
+            Topic.PROMPT,
+            Topic.RUN,
+            Topic.NODE,
+            Topic.MODEL,
+            Topic.PROMPT_STATS,
+            "hover_token",
+            "query",
+            "layer",
+            "head",
+            "tint",
+        }
     )
 
     def build(self) -> None:
@@ -194,6 +211,8 @@ class PromptPanel(Panel):
         self.count.setToolTip(self.count.text())
         if "query" in changes or changes & {Topic.RUN, Topic.NODE}:
             self.strip.set_selected(self._strip_query(), reveal=False)
+        if changes - {"hover_token"}:
+            self._show_tints()
         hovered = self.ctx.selection.hover_token
         self.strip.set_hovered(hovered if self._follows_run() else None)
 
@@ -221,6 +240,24 @@ class PromptPanel(Panel):
         self._units = utf16_offsets(shown)
         groups = groups_of(tokens, shown) if any(t.part for t in tokens) else []
         self.strip.set_tokens(pieces, ids=ids, first_decode=first_decode, groups=groups)
+        self.strip.set_differs(branch_point(session) if follows else None)
+
+    def _show_tints(self) -> None:
+        """Tints behind the tokens: what the query reads, or entropy or surprisal over the run."""
+        session, selection = self.ctx.session, self.ctx.selection
+        if not self._follows_run() or selection.tint == "none":
+            self.strip.set_tints(None)
+        elif selection.tint == "attention":
+            view = HeadView(layer=selection.layer, head=selection.head, stage="weights")
+            self.ask(GetRow(view=view, query=selection.query), self._on_row, slot="tint", priority="background")
+        else:
+            entropy, surprisal = curves(session)
+            values = entropy if selection.tint == "entropy" else surprisal
+            self.strip.set_tints(shares(values), "accent" if selection.tint == "entropy" else "red")
+
+    def _on_row(self, _reply: LineReply, arrays: Arrays) -> None:
+        if self.ctx.selection.tint == "attention" and self._follows_run():
+            self.strip.set_tints(arrays["values"], "green")
 
     def _count_text(self, session: Session) -> str:
         if session.model is None:
@@ -264,7 +301,6 @@ class PromptPanel(Panel):
         if position == 0:
             self.expected.show_first()
             return
-        from model.protocol.run_requests import GetExpected  # noqa: PLC0415
 
         def done(reply: ExpectedReply, _arrays: Arrays) -> None:
             self.expected.show_reply(reply)
@@ -284,6 +320,20 @@ class PromptPanel(Panel):
 
     def _unit(self, index: int) -> int:
         return self._units[index] if index < len(self._units) else index
+
+
+def branch_point(session: Session) -> int | None:
+    """The position from which the text differs from the branch that was made first; None on that branch."""
+    for node in session.path_nodes():
+        if session.branches_after(node.parent)[0].id != node.id:
+            return node.position
+    return None
+
+
+def shares(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Values as shares of the largest, NaN where unknown."""
+    top = float(np.nanmax(values)) if len(values) and not np.isnan(values).all() else 0.0
+    return values / np.float32(top) if top > 0 else np.full_like(values, np.nan)
 
 
 def utf16_offsets(text: str) -> list[int]:

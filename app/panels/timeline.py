@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.branch_tree import BranchTree
+from app.panels.curves import curves
 from app.panels.step_table import StepRow, StepTable
 from app.session import Topic
 from app.widgets.curve_plot import CurvePlot, Series
@@ -106,21 +107,6 @@ class TimelinePanel(Panel):
         tokens = session.path_tokens()
         if position < len(tokens):
             session.seek(max(tokens[position].node, session.n_prompt - 1))
-
-
-def curves(session: Session) -> tuple[np.ndarray, np.ndarray]:
-    """Entropy of the distribution before each position and surprisal of its token, nats: (length,) each, NaN where
-    unknown."""
-    entropy = np.full(session.length, np.nan, dtype=np.float32)
-    surprisal = np.full(session.length, np.nan, dtype=np.float32)
-    stats = session.prompt_stats
-    if stats is not None:
-        known = min(len(stats.entropy), session.n_prompt)
-        entropy[1:known] = stats.entropy[: known - 1]
-        surprisal[1:known] = -stats.logprob[1:known]
-    for node in session.path_nodes():
-        entropy[node.position], surprisal[node.position] = node.entropy, -node.logprob
-    return entropy, surprisal
 
 
 def step_rows(session: Session) -> tuple[StepRow, ...]:
