@@ -195,7 +195,7 @@ def entropies(
     heads = chosen(run, replace(view, stage="weights"))
     first, stop = span(run, "rows", rows)
     bins = Bins(start=0, stop=run.length, pixels=run.length)
-    work = Workspace(device=run.device)
+    work = Workspace.of(run)
     at_once = max(1, BLOCK_CELLS // (run.length * len(heads.heads)))
     blocks = []
     for begin in range(first, stop, at_once):

@@ -8,7 +8,7 @@ largest magnitude; a pixel without a visible cell is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -101,24 +101,25 @@ def key_block(bins: Bins, first: int, last: int, *, outside: bool, device: torch
 class Hidden:
     """Which cells of a block the mask hides: everything not named here is visible to every row.
 
-    `patches`: pixels (relative to the block's) and their mask (T, size, w). `outside`: (T, n) of the keys outside.
+    `patches`: pixels (relative to the block's), the mask of their cells (T, size, w), and which of them have no visible
+    cell (T, w). `outside`: (T, n) of the keys outside.
     """
 
-    patches: tuple[tuple[slice, Tensor], ...] = ()
+    patches: tuple[tuple[slice, Tensor, Tensor], ...] = ()
     outside: Tensor | None = None
 
     def fill(self, keys: KeyBlock, values: Tensor, value: float) -> None:
         """Writes `value` into the hidden cells of values (…, T, N)."""
         cells = keys.cells(values)
-        for at, mask in self.patches:
+        for at, mask, _ in self.patches:
             cells[..., at].masked_fill_(mask, value)
         if self.outside is not None:
             keys.outside(values).masked_fill_(self.outside, value)
 
     def fill_blind(self, pooled_values: Tensor, value: float) -> None:
         """Writes `value` into the pixels (…, T, p) that have no visible cell."""
-        for at, mask in self.patches:
-            pooled_values[..., at].masked_fill_(mask.all(-2), value)
+        for at, _, blind in self.patches:
+            pooled_values[..., at].masked_fill_(blind, value)
 
 
 def hidden_by(spec: AttentionSpec, first: int, last: int, keys: KeyBlock) -> Hidden:
@@ -141,9 +142,10 @@ def _hidden_by(spec: AttentionSpec, first: int, last: int, keys: KeyBlock) -> Hi
     for begin, end in ranges:
         if begin < end:
             at = slice(begin - p0, end - p0)
-            k_pos = by_cell[:, at].reshape(-1)
-            mask = ~spec.mask(q_pos, k_pos)  # (T, size · w)
-            patches.append((at, mask.view(last - first, keys.bins.size, -1)))
+            mask = ~spec.mask(q_pos, by_cell[:, at].reshape(-1))  # (T, size · w)
+            mask = mask.view(last - first, keys.bins.size, -1)
+            # Without a window, a pixel's first cell is the last to vanish.
+            patches.append((at, mask, mask[:, 0] if spec.window is None else mask.all(1)))
     others = keys.outside(keys.position)
     outside = ~spec.mask(q_pos, others) if others.numel() else None  # (T, n)
     return Hidden(patches=tuple(patches), outside=outside)
@@ -151,10 +153,21 @@ def _hidden_by(spec: AttentionSpec, first: int, last: int, keys: KeyBlock) -> Hi
 
 @dataclass(kw_only=True, eq=False)
 class Workspace:
-    """Memory that is used again from block to block: fresh pages cost more than the arithmetic."""
+    """Memory that is used again from block to block: fresh pages cost more than the arithmetic.
+
+    Nothing in it outlives a yield point, where another view may want it.
+    """
 
     device: torch.device
     _flat: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run) -> Workspace:
+        """The run's own, kept from view to view."""
+        work = run.derived.get("attention workspace")
+        if not isinstance(work, Workspace):
+            work = run.derived["attention workspace"] = Workspace(device=run.device)
+        return work
 
     def take(self, name: str, *shape: int) -> Tensor:
         """An uninitialised float32 tensor of this shape, valid until the name is taken again."""
@@ -176,7 +189,8 @@ def block_values(
     grouped = q.float().reshape(spec.n_kv_heads, groups * n_rows, -1)  # (K, H/K · T, D)
     if stage != "raw" and spec.scale != 1.0:
         grouped = grouped * spec.scale
-    gathered = k.index_select(1, keys.position).float()  # (K, N, D)
+    gathered = work.take("keys", spec.n_kv_heads, n_keys, k.shape[2]) if k.dtype == torch.float32 else None
+    gathered = torch.index_select(k, 1, keys.position, out=gathered).float()  # (K, N, D)
     scores = work.take("scores", spec.n_kv_heads, groups * n_rows, n_keys)
     for shared in range(spec.n_kv_heads):  # mm: the batched product is several times slower on a CPU
         torch.mm(grouped[shared], gathered[shared].T, out=scores[shared])  # (H/K · T, N)
@@ -229,27 +243,45 @@ def strongest(top: Tensor, low: Tensor) -> Tensor:
     return torch.where(top + low < 0, low, top)  # -inf + inf is NaN, and that is not under 0
 
 
-def pool_rows(values: Tensor, bins: Bins, pixels: slice, first: int, last: int, out: Tensor, *, signed: bool) -> None:
-    """Puts the strongest of rows first … last - 1 of pooled keys (…, T, p) into out (…, n, p), the rows of `pixels`.
+class Picture:
+    """Pixels (…, h, w) as they are pooled from blocks of rows: the greatest and, of signed values, the least cell."""
 
-    These are all of their cells, or some of one: then what is in `out` already counts too.
-    """
-    if last - first < bins.edges[pixels.stop] - bins.edges[pixels.start]:
-        out.copy_(_strongest_of(torch.cat((out, values), -2), -2, signed=signed).unsqueeze(-2))
-        return
+    def __init__(self, *shape: int, signed: bool, device: torch.device) -> None:
+        self.signed = signed
+        self._top = torch.full(shape, -math.inf, device=device)
+        self._low = torch.full(shape, math.inf, device=device) if signed else None
+
+    def put(
+        self, rows: Bins, at: slice, first: int, last: int, pixels: tuple[int, int], top: Tensor, low: Tensor
+    ) -> None:
+        """Takes in rows first … last - 1 of pooled keys (…, T, p): all cells of the rows of pixels `at`, or some of
+        one of them."""
+        region = self._top[..., at, slice(*pixels)]
+        torch.maximum(region, _by_rows(top, rows, at, first, last, torch.amax), out=region)
+        if self._low is not None:
+            region = self._low[..., at, slice(*pixels)]
+            torch.minimum(region, _by_rows(low, rows, at, first, last, torch.amin), out=region)
+
+    def values(self) -> NDArray[np.float32]:
+        """The strongest of each pixel, NaN where nothing is visible."""
+        top = self._top if self._low is None else strongest(self._top, self._low)
+        values: NDArray[np.float32] = top.masked_fill_(top == -math.inf, math.nan).cpu().numpy()
+        return values
+
+
+def _by_rows(
+    values: Tensor, bins: Bins, at: slice, first: int, last: int, extreme: Callable[[Tensor, int], Tensor]
+) -> Tensor:
+    """(…, T, p) → (…, n, p), the extreme of each row of pixels."""
+    if last - first < bins.edges[at.stop] - bins.edges[at.start]:
+        return extreme(values, -2).unsqueeze(-2)
     if bins.size == 1:
-        out.copy_(values)
-        return
-    index = torch.from_numpy(bins.index[:, pixels].ravel() - first).to(values.device)  # (size · n,)
-    cells = values.index_select(-2, index)
-    by_pixel = cells.view(*cells.shape[:-2], bins.size, -1, cells.shape[-1])  # (…, size, n, p)
-    out.copy_(_strongest_of(by_pixel, -3, signed=signed))
-
-
-def _strongest_of(cells: Tensor, axis: int, *, signed: bool) -> Tensor:
-    if not signed:
-        return cells.amax(axis)
-    return strongest(cells.amax(axis), cells.masked_fill(cells == -math.inf, math.inf).amin(axis))
+        return values
+    shape = (*values.shape[:-2], -1, bins.size, values.shape[-1])
+    if not bins.extra[at].any():
+        return extreme(values.view(shape), -2)
+    index = torch.from_numpy(bins.index[:, at].T.ravel() - first).to(values.device)  # (n · size,)
+    return extreme(values.index_select(-2, index).view(shape), -2)
 
 
 def row_blocks(bins: Bins, rows_at_once: int) -> Iterator[tuple[slice, int, int]]:
@@ -280,8 +312,8 @@ def pooled(
     """rows × cols on at most `pixels` = (height, width): (h, w) float32, NaN masked. `extremes` meet every cell."""
     row_bins = Bins(start=rows[0], stop=rows[1], pixels=pixels[0])
     col_bins = Bins(start=cols[0], stop=cols[1], pixels=pixels[1])
-    out = torch.full((row_bins.n, col_bins.n), -math.inf, device=run.device)
-    work = Workspace(device=run.device)
+    picture = Picture(row_bins.n, col_bins.n, signed=chosen.signed, device=run.device)
+    work = Workspace.of(run)
     needed = run.length if chosen.masked else cols[1] - cols[0]
     rows_at_once = max(1, BLOCK_CELLS // (needed * len(chosen.heads)))
     for at, first, last in row_blocks(row_bins, rows_at_once):
@@ -297,10 +329,8 @@ def pooled(
         top, low = pool_keys(values, hidden, keys, signed=chosen.signed)  # (T, p) twice
         for each in extremes:
             _meet(each, top, low, first_pixel, hidden, keys)
-        by_key = strongest(top, low) if chosen.signed else top
-        pool_rows(by_key, row_bins, at, first, last, out[at, slice(*keys.pixels)], signed=chosen.signed)
-    values_out: NDArray[np.float32] = out.masked_fill_(out == -math.inf, math.nan).cpu().numpy()
-    return values_out
+        picture.put(row_bins, at, first, last, keys.pixels, top, low)
+    return picture.values()
 
 
 def _meet(
@@ -313,7 +343,7 @@ def _meet(
     if top.shape[1] > 1:
         extremes.meet(float(low[:, 1:].amin()), float(top[:, 1:].amax()))
     left_out = (keys.cells(keys.position)[:, 0] == 0).expand(first_pixel.shape)  # (T, size)
-    for at, mask in hidden.patches if hidden is not None else ():
+    for at, mask, _ in hidden.patches if hidden is not None else ():
         if at.start == 0:
             left_out = left_out | mask[..., 0]
     low_end = first_pixel.masked_fill(left_out, math.inf).amin()

@@ -18,14 +18,13 @@ from model.run import Run
 from model.views.attention_pooled import (
     BLOCK_CELLS,
     KeyBlock,
+    Picture,
     Workspace,
     block_values,
     hidden_by,
     keys_of,
     pool_keys,
-    pool_rows,
     row_blocks,
-    strongest,
 )
 from model.views.selection import SIGNED, Bins, Chosen, YieldPoint, no_yield
 
@@ -39,19 +38,17 @@ def thumbnails(
     """Every head of `layer` over the whole path on at most `size`² pixels, (H, h, w) float32, NaN masked."""
     heads = _all_heads(run, layer, stage)
     bins = Bins(start=0, stop=run.length, pixels=max(size, 1))
-    out = torch.full((run.config.n_heads, bins.n, bins.n), -math.inf, device=run.device)
-    work = Workspace(device=run.device)
+    picture = Picture(run.config.n_heads, bins.n, bins.n, signed=heads.signed, device=run.device)
+    work = Workspace.of(run)
     rows_at_once = max(1, BLOCK_CELLS // (run.length * run.config.n_heads))
     for at, first, last in row_blocks(bins, rows_at_once):
         yield_point()
         keys = keys_of(run, heads, bins, first, last)
         values = _layer_block(run, layer, stage, first, last, keys, work)  # (H, T, N)
         hidden = hidden_by(run.spec(layer), first, last, keys) if heads.masked else None
-        top, low = pool_keys(values, hidden, keys, signed=heads.signed, lows=heads.signed)
-        by_key = strongest(top, low) if heads.signed else top  # (H, T, p)
-        pool_rows(by_key, bins, at, first, last, out[:, at, slice(*keys.pixels)], signed=heads.signed)
-    pixels: NDArray[np.float32] = out.masked_fill_(out == -math.inf, math.nan).cpu().numpy()
-    return pixels
+        top, low = pool_keys(values, hidden, keys, signed=heads.signed, lows=heads.signed)  # (H, T, p) twice
+        picture.put(bins, at, first, last, keys.pixels, top, low)
+    return picture.values()
 
 
 def _all_heads(run: Run, layer: int, stage: Stage) -> Chosen:
@@ -87,7 +84,7 @@ def head_metrics(run: Run, layer: int, *, yield_point: YieldPoint = no_yield) ->
     """
     heads = _all_heads(run, layer, "weights")
     bins = Bins(start=0, stop=run.length, pixels=run.length)
-    work = Workspace(device=run.device)
+    work = Workspace.of(run)
     ids = torch.tensor(run.ids, device=run.device)
     sums = torch.zeros(len(METRICS), run.config.n_heads, dtype=torch.float64, device=run.device)
     rows_at_once = max(1, BLOCK_CELLS // (run.length * run.config.n_heads))
