@@ -253,7 +253,7 @@ class PromptPanel(Panel):
         else:
             entropy, surprisal = curves(session)
             values = entropy if selection.tint == "entropy" else surprisal
-            self.strip.set_tints(shares(values), "accent" if selection.tint == "entropy" else "red")
+            self.strip.set_tints(shares(values), "accent")
 
     def _on_row(self, _reply: LineReply, arrays: Arrays) -> None:
         if self.ctx.selection.tint == "attention" and self._follows_run():
