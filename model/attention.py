@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 (torch's own spelling)
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
-from model.layers import Linear, Norm, multiplies_natively
+from model.layers import Joined, Linear, Norm, multiplies_natively
 from model.rope import RopeSpec, Rotation
 
 if TYPE_CHECKING:
@@ -218,6 +218,7 @@ class Attention(nn.Module):
         self.q_proj = Linear(config.d_model, q_width, bias=config.qkv_bias)
         self.k_proj = Linear(config.d_model, kv_width, bias=config.qkv_bias)
         self.v_proj = Linear(config.d_model, kv_width, bias=config.qkv_bias)
+        self.qkv = Joined(self.q_proj, self.k_proj, self.v_proj)
         self.o_proj = Linear(q_width, config.d_model, bias=config.out_bias)
         self.norm_rows, self.norm_heads = config.qk_norm == "row", config.qk_norm == "head"
         if config.qk_norm != "none":
@@ -253,7 +254,7 @@ class Attention(nn.Module):
 
     def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """q (H, T, D), k and v (K, T, D) of x (T, M), normed where the model does so, not yet rotated."""
-        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (T, H · D), (T, K · D) twice
+        q, k, v = self.qkv(x)  # (T, H · D), (T, K · D) twice
         if self.norm_rows:
             q, k = self.q_norm(q), self.k_norm(k)
         q = q.view(-1, self.n_heads, self.d_head)  # (T, H, D)

@@ -44,6 +44,55 @@ class Linear(nn.Module):
         return project(x, self.weight, self.bias)
 
 
+class Joined:
+    """Linear maps of one input, multiplied as one where their weights lie side by side in memory.
+
+    Reading one long row of weights is faster than several short ones, and needs its threads to meet once. After
+    `join` the maps' own parameters are views of the joint ones. A map that has been given another weight since, or
+    that somebody listens to, is multiplied on its own.
+    """
+
+    def __init__(self, *linears: Linear) -> None:
+        self.linears = linears
+        self.weight: Tensor | None = None
+        self.bias: Tensor | None = None
+        self.widths: list[int] = []
+        self.places: list[tuple[int, int]] = []
+
+    def join(self) -> None:
+        """Copy the weights side by side, on a CPU; elsewhere there is little to gain."""
+        weights: tuple[Tensor, ...] = tuple(linear.weight for linear in self.linears)
+        if weights[0].device.type != "cpu":
+            return
+        columns_first = weights[0].stride(0) == 1
+        self.weight = torch.cat([part.t() for part in weights], 1).t() if columns_first else torch.cat(weights)
+        self.widths = [part.shape[0] for part in weights]
+        for linear, part in zip(self.linears, torch.split(self.weight, self.widths), strict=True):
+            linear.weight = nn.Parameter(part, requires_grad=False)
+        biases = tuple(linear.bias for linear in self.linears if linear.bias is not None)
+        self.bias = torch.cat(biases) if biases else None
+        if self.bias is not None:
+            for linear, part in zip(self.linears, torch.split(self.bias, self.widths), strict=True):
+                linear.bias = nn.Parameter(part, requires_grad=False)
+        self.places = [_place(linear) for linear in self.linears]
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, ...]:
+        """(T, in) → (T, out) of every map."""
+        if self.weight is None or not self._is_whole():
+            return tuple(linear(x) for linear in self.linears)
+        return torch.split(project(x, self.weight, self.bias), self.widths, -1)
+
+    def _is_whole(self) -> bool:
+        for linear, place in zip(self.linears, self.places, strict=True):
+            if _place(linear) != place or linear._forward_hooks:
+                return False
+        return True
+
+
+def _place(linear: Linear) -> tuple[int, int]:
+    return linear.weight.data_ptr(), 0 if linear.bias is None else linear.bias.data_ptr()
+
+
 def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (T, in) times weight (out, in) transposed, plus bias: (T, out).
 
@@ -140,6 +189,7 @@ class Mlp(nn.Module):
         self.gate_proj = Linear(config.d_model, config.d_mlp, bias=bias) if config.gated_mlp else None
         self.up_proj = Linear(config.d_model, config.d_mlp, bias=bias)
         self.down_proj = Linear(config.d_mlp, config.d_model, bias=bias)
+        self.gate_up = Joined(self.gate_proj, self.up_proj) if self.gate_proj is not None else None
         name = f"layers.{layer}.mlp"
         self.hook_pre = HookPoint(f"{name}.pre", "(T, F)")
         if config.gated_mlp:
@@ -148,10 +198,10 @@ class Mlp(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(T, M) → (T, M)."""
-        if self.gate_proj is None:
+        if self.gate_up is None:
             post = self.act(self.hook_pre(self.up_proj(x)))  # (T, F)
         else:
-            pre = self.hook_pre(self.gate_proj(x))  # (T, F)
-            post = self.act(pre).mul_(self.hook_up(self.up_proj(x)))  # (T, F)
+            gate, up = self.gate_up(x)  # (T, F) twice
+            post = self.act(self.hook_pre(gate)).mul_(self.hook_up(up))  # (T, F)
         down: Tensor = self.down_proj(self.hook_post(post))  # (T, M)
         return down

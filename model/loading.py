@@ -325,6 +325,7 @@ def _finish(
     decoder: Decoder, tokenizer: Tokenizer, name: str, source: str, digest: str, warnings: tuple[str, ...]
 ) -> LoadedModel:
     require_whole(decoder)
+    decoder.join_weights()
     config = decoder.config
     parameters = sum(parameter.numel() for parameter in decoder.parameters())
     info = ModelInfo(

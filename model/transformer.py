@@ -111,6 +111,14 @@ class Decoder(nn.Module):
         """The weights' and activations' type."""
         return self.embed_tokens.weight.dtype
 
+    def join_weights(self) -> None:
+        """Lay q, k and v, and gate and up, side by side in memory: one product each. Call it once weights are read."""
+        for layer in self.layers:
+            assert isinstance(layer, Block)
+            layer.self_attn.qkv.join()
+            if isinstance(layer.mlp, Mlp) and layer.mlp.gate_up is not None:
+                layer.mlp.gate_up.join()
+
     def new_cache(self) -> KVCache:
         """An empty cache that fits this decoder."""
         return KVCache(self.config, self.device, self.dtype)
