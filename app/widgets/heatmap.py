@@ -188,6 +188,14 @@ class HeatMap(QWidget):
             self.linked = token
             self.update()
 
+    def linked_cells(self, token: int) -> tuple[int | None, int | None]:
+        """The row and the column that stand for a token of the text."""
+        row, col = token - self.row_axis.origin, token - self.col_axis.origin
+        return (
+            row if self.options.tokens != "cols" and 0 <= row < self.shape[0] else None,
+            col if self.options.tokens != "rows" and 0 <= col < self.shape[1] else None,
+        )
+
     def set_selected(self, cell: Cell | None) -> None:
         """The chosen query and key; the keyboard cursor."""
         cell = self._inside(cell)
@@ -251,8 +259,9 @@ class HeatMap(QWidget):
         words = "…" if value is None else tr("hidden by the mask") if hidden else figure(value, 6)
         gap = " " if brief else "   "
         return [
-            (row, "secondary"), (self.row_axis.piece(cell[0]), "strong"), (f" ({cell[0]:,}) → ", "secondary"),
-            (col, "secondary"), (self.col_axis.piece(cell[1]), "strong"), (f" ({cell[1]:,}){gap}", "secondary"),
+            (row, "secondary"), (self.row_axis.piece(cell[0]), "strong"),
+            (f" ({self.row_axis.number(cell[0])}) → ", "secondary"), (col, "secondary"),
+            (self.col_axis.piece(cell[1]), "strong"), (f" ({self.col_axis.number(cell[1])}){gap}", "secondary"),
             (name, "secondary"), (words, "secondary" if hidden else "strong"),
         ]  # fmt: skip
 
@@ -420,7 +429,9 @@ class HeatMap(QWidget):
 
     def _hover_label(self, point: QPointF | None) -> None:
         found = self._label_at(point) if point is not None else None
-        token = found[1] if found else None
+        token = None
+        if found is not None and self.options.tokens in {"both", f"{found[0]}s"}:
+            token = found[1] + (self.row_axis if found[0] == "row" else self.col_axis).origin
         if token != self.linked and (token is not None or self.hovered is None):
             self.linked = token
             self.update()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFontMetricsF
@@ -24,13 +24,15 @@ READOUT_LEAST = 380.0
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells."""
+    """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
+    the axes that stand for tokens of the text, which are linked with it."""
 
     square: bool = True
     most_pitch: float = 60.0
     axes: bool = True
     readout: bool = True
     bar: bool = True
+    tokens: Literal["both", "rows", "cols"] = "both"
 
 
 @dataclass(frozen=True, kw_only=True)

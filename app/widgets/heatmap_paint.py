@@ -195,16 +195,19 @@ def _trace_token(painter: QPainter, heat: HeatMap, token: int) -> None:
     painter.setClipRect(area.adjusted(-1, -1, 1, 1))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(colour, 1))
-    if token < heat.shape[0]:
-        row = heat.cell_rect((token, 0))
+    row_at, col_at = heat.linked_cells(token)
+    if row_at is not None:
+        row = heat.cell_rect((row_at, 0))
         painter.drawRect(QRectF(area.left(), row.top(), area.width(), row.height()))
-    if token < heat.shape[1]:
-        col = heat.cell_rect((0, token))
+    if col_at is not None:
+        col = heat.cell_rect((0, col_at))
         painter.drawRect(QRectF(col.left(), area.top(), col.width(), area.height()))
     painter.restore()
     if heat.options.axes:
-        _paint_label(painter, heat, heat.row_axis, token, rows=True)
-        _paint_label(painter, heat, heat.col_axis, token, rows=False)
+        if row_at is not None:
+            _paint_label(painter, heat, heat.row_axis, row_at, rows=True)
+        if col_at is not None:
+            _paint_label(painter, heat, heat.col_axis, col_at, rows=False)
 
 
 def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, rows: bool) -> None:
@@ -220,7 +223,7 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
         centre=centre,
         piece=axis.piece(index),
         ruler=ruler,
-        number=f"{index:,}" if ruler and axis.named else "",
+        number=axis.number(index) if ruler and axis.named else "",
     )
     edge, room = (geometry.area.left(), geometry.row_room) if rows else (geometry.area.top(), geometry.col_room)
     # Labels it would cover in part are taken away whole.
