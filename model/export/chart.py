@@ -29,8 +29,10 @@ class Chart:
         rect, (x0, x1), (y0, y1) = self.rect, self.x_range, self.y_range
         return rect.x + rect.width * (x - x0) / (x1 - x0), rect.bottom - rect.height * (y - y0) / (y1 - y0)
 
-    def axes(self, x_title: str, y_title: str, *, x_words: Words = number, y_words: Words = number) -> None:
-        """Ticks, words and titles outside the area, a hairline grid inside."""
+    def axes(
+        self, x_title: str, y_title: str, *, x_words: Words = number, y_words: Words = number, x_whole: bool = False
+    ) -> None:
+        """Ticks, words and titles outside the area, a hairline grid inside. `x_whole`: x counts things."""
         canvas, rect, unit = self.canvas, self.rect, self.canvas.unit
         palette, tick = canvas.palette, TICK * unit
         for value in even(*self.y_range, max(2, int(rect.height / (tick * 3.2)))):
@@ -41,6 +43,8 @@ class Chart:
                 rect.x - 4 * unit, y, words, tick, colour=palette.secondary, align="right", anchor="center"
             )  # fmt: skip
         for value in even(*self.x_range, max(2, int(rect.width / (tick * 6)))):
+            if x_whole and value != round(value):
+                continue
             x, _ = self.at(value, 0)
             canvas.line([(x, rect.bottom), (x, rect.bottom + 2.5 * unit)], colour=palette.secondary, width=0.5 * unit)
             canvas.text(

@@ -71,7 +71,7 @@ def draw_kv_growth(canvas: Canvas, growth: KVGrowth) -> None:
             ("decode", x + 4 * unit, "left", palette.amber),
         ):
             canvas.text(at, rect.y + TICK * unit * 1.2, words, TICK * unit, colour=colour, align=align)  # type: ignore[arg-type]
-    chart.axes("tokens in the cache", "bytes", x_words=lambda value: f"{value:,.0f}", y_words=bytes_words)
+    chart.axes("tokens in the cache", "bytes", x_words=lambda value: f"{value:,.0f}", y_words=bytes_words, x_whole=True)
     for name, per_token in growth.layouts:
         end_x = min(float(last), top / per_token)
         chart.curve([0, end_x], [0, end_x * per_token], colour=palette.secondary, width=0.6)

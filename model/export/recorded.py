@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
@@ -11,7 +12,8 @@ from torch import Tensor
 from model.config import DecoderConfig
 from model.errors import DecoderscopeError
 from model.loading import LoadedModel
-from model.protocol.values import ModelInfo
+from model.prefill import ProgressReport, YieldPoint
+from model.protocol.values import ModelInfo, Token
 from model.run import Run
 from model.tokenizer import IdsTokenizer, TextStream
 from model.transformer import Decoder
@@ -79,6 +81,11 @@ class RecordedTokenizer(IdsTokenizer):
         kept = (token_id for token_id in ids if not (skip_special and self.is_special(token_id)))
         return b"".join(self.token_bytes(token_id) or b"" for token_id in kept).decode("utf-8", "replace")
 
+    def offsets(self, text: str, *, add_special: bool = True) -> list[Token]:
+        """Raises RecordedError."""
+        del text, add_special
+        raise RecordedError("the model", "its tokenizer is not in the file, only what its tokens are")
+
     def decode_stream(self) -> TextStream:
         return _BytesStream(self)
 
@@ -107,13 +114,20 @@ class RecordedRun(Run):
 
     def __init__(self, model: LoadedModel, *, has_residuals: bool) -> None:
         super().__init__(model, budget_bytes=2**62)
-        self._has_residuals = has_residuals
+        self.has_residuals = has_residuals
 
     def resid(self, layer: int) -> Tensor:
         """The residual stream before `layer`, (length, M). Raises RecordedError where it was left out."""
-        if not self._has_residuals:
+        if not self.has_residuals:
             raise RecordedError(self.model.info.name, "the residual stream was left out of the file")
         return super().resid(layer)
+
+    def seek(self, node: int, *, progress: ProgressReport | None = None, yield_point: YieldPoint | None = None) -> int:
+        """Goes to a node whose rows were recorded. Raises RecordedError for another one; the run stays where it is."""
+        self.tree.check(node)
+        if any(step in self.store.dropped for step in self.tree.path(node)):
+            raise RecordedError(self.model.info.name, "that branch's keys and values are not in the file")
+        return super().seek(node, progress=progress, yield_point=yield_point)
 
 
 def recorded_model(
@@ -121,4 +135,4 @@ def recorded_model(
 ) -> LoadedModel:
     """What stands for the model of a recorded run."""
     decoder = RecordedDecoder(config, dtype=dtype, name=info.name)
-    return LoadedModel(decoder=decoder, tokenizer=tokenizer, info=info)
+    return LoadedModel(decoder=decoder, tokenizer=tokenizer, info=replace(info, recorded=True))

@@ -18,9 +18,10 @@ so that `safetensors` and `json` are all it takes to read one. Files with `conte
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Self, get_args
@@ -38,6 +39,7 @@ from model.export.files import ExportedFile
 from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
 from model.loading import LoadedModel
+from model.prefill import ProgressReport, YieldPoint
 from model.protocol.export_requests import ExportRun, RunContents
 from model.protocol.file_writing import IncomingFiles, safe_stem
 from model.protocol.values import ModelInfo, Node
@@ -66,6 +68,12 @@ class RunFileError(DecoderscopeError):
     def __init__(self, path: Path | str, why: str) -> None:
         self.path = path
         super().__init__(f"{Path(path).name} cannot be opened as a run: {why}")
+
+
+class RunNeedsModelError(RunFileError):
+    """A run file with too little in it to be looked at without its model."""
+
+    code = "run_needs_model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +109,7 @@ def record_of(run: Run, contents: Contents) -> Record:
     return Record(
         product=product_version(),
         contents=contents,
-        info=run.model.info,
+        info=replace(run.model.info, recorded=False),
         config=run.config,
         prompt=tokenizer.decode(run.prompt_ids),
         text=run.text,
@@ -154,14 +162,25 @@ def _logits(run: Run, node: int) -> tuple[Tensor]:
     return (torch.from_numpy(run.logits(node).copy()),)  # (V,), writable as torch wants it
 
 
-def size_of(run: Run, contents: Contents) -> int:
-    """Bytes of data such a file would have."""
-    return sum(piece.nbytes for piece in pieces_of(run, contents))
+def fullest(run: Run) -> Contents:
+    """What there is to be recorded of a run: a recorded one may have no residuals."""
+    return "attention" if isinstance(run, RecordedRun) and not run.has_residuals else "all"
+
+
+def sizes_of(run: Run) -> dict[Contents, int]:
+    """Bytes of data of a file with each of the contents there are."""
+    sizes: dict[Contents, int] = dict.fromkeys(CONTENTS[: CONTENTS.index(fullest(run)) + 1], 0)
+    for piece in pieces_of(run, fullest(run)):
+        kind = piece.name.partition(".")[0]
+        least = CONTENTS.index("all" if kind == "resid" else "text" if kind in {"run", "tokens"} else "attention")
+        for contents in CONTENTS[least : len(sizes)]:
+            sizes[contents] += piece.nbytes
+    return sizes
 
 
 def largest_within(run: Run, limit: int) -> Contents:
     """The fullest contents whose data stay within `limit` bytes; "text" if none does."""
-    fitting: list[Contents] = [contents for contents in CONTENTS if size_of(run, contents) <= limit]
+    fitting = [contents for contents, size in sizes_of(run).items() if size <= limit]
     return fitting[-1] if fitting else "text"
 
 
@@ -175,9 +194,8 @@ def export_run(run: Run, message: ExportRun, *, check: Callable[[], None] = _nev
     """The run file of `message`; the caller closes it. Raises NoRunError."""
     if not run.length:
         raise NoRunError
-    contents = message.contents
-    if message.max_bytes:
-        contents = CONTENTS[min(CONTENTS.index(contents), CONTENTS.index(largest_within(run, message.max_bytes)))]
+    most = largest_within(run, message.max_bytes) if message.max_bytes else fullest(run)
+    contents = CONTENTS[min(CONTENTS.index(message.contents), CONTENTS.index(most))]
     write = partial(write_run, run, contents=contents, check=check)
     return iter([made_file(safe_stem(message.stem) + SUFFIX, SUFFIX[1:], write)])
 
@@ -202,6 +220,8 @@ class RunFile:
         except OSError as error:
             raise RunFileError(path, f"{error.strerror}.") from error
         try:
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                raise RunFileError(path, "it is not a file.")
             self.header: Header = read_header(self._descriptor, path)
             self.record = self._read_record()
             self._check_shapes()
@@ -338,7 +358,18 @@ class _Rows(Mapping[Key, Tensor]):
         return sum(1 for _ in self)
 
 
-def reopen(file: RunFile, model: LoadedModel | None = None) -> Run:
+def fits(file: RunFile, model: LoadedModel) -> bool:
+    """Whether a run was made with this very model, in whatever dtype."""
+    return file.record.info.sha256 == model.info.sha256 and file.record.config == model.decoder.config
+
+
+def reopen(
+    file: RunFile,
+    model: LoadedModel | None = None,
+    *,
+    progress: ProgressReport | None = None,
+    yield_point: YieldPoint | None = None,
+) -> Run:
     """The run in a file: with its model, to be gone on with; without, to be looked at.
 
     Nothing is run when the file holds everything (`contents` "all", or "attention" without a model); otherwise, with
@@ -347,9 +378,8 @@ def reopen(file: RunFile, model: LoadedModel | None = None) -> Run:
     record = file.record
     if model is None:
         if record.contents == "text":
-            raise RunFileError(
-                file.path, f"it holds the text and the settings only. Open {record.info.name} first to run it again."
-            )
+            why = f"it holds the text and the settings only. Open {record.info.name} first to run it again."
+            raise RunNeedsModelError(file.path, why)
         stand_in = recorded_model(record.config, record.info, file.tokenizer(), _dtype(record))
         run: Run = RecordedRun(stand_in, has_residuals=record.contents == "all")
         _fill(run, file)
@@ -359,7 +389,7 @@ def reopen(file: RunFile, model: LoadedModel | None = None) -> Run:
     if record.contents == "all" and model.info.dtype == record.info.dtype:
         _fill(run, file)
     else:
-        run.restore(record.prompt_ids, record.nodes, record.current)
+        run.restore(record.prompt_ids, record.nodes, record.current, progress=progress, yield_point=yield_point)
     return run
 
 
@@ -383,7 +413,7 @@ def _fill(run: Run, file: RunFile) -> None:
 
 def _check_model(file: RunFile, model: LoadedModel) -> None:
     recorded, here = file.record.info, model.info
-    if recorded.sha256 != here.sha256 or file.record.config != model.decoder.config:
+    if not fits(file, model):
         raise RunFileError(
             file.path,
             f"it was made with {recorded.name} (sha256 {recorded.sha256[:12]}), the open model is {here.name} (sha256 "

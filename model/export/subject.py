@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from model.errors import BadValueError, NoRunError
@@ -64,6 +64,10 @@ class Subject:
         if start >= stop:
             raise BadValueError(name, asked, f"a range within 0 to {self.length}")
         return start, stop
+
+    def with_settings(self, settings: SamplerSettings) -> Subject:
+        """The same under other sampler settings."""
+        return replace(self, settings=settings)
 
     def about(
         self, what: str, *, layer: str = "", head: str = "", kv_head: str = "", stage: str = "", scale: str = ""

@@ -7,11 +7,20 @@ from collections.abc import Iterable
 from model.export.activations import export_activations
 from model.export.attention import export_attention
 from model.export.files import ExportedFile
+from model.export.run_figures import export_figure
 from model.export.run_file import export_run
 from model.export.sheet import export_sheet
 from model.handlers.registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.export_requests import ExportActivations, ExportAttention, ExportReply, ExportRun, ExportSheet
+from model.protocol.figure_requests import (
+    ExportKvGrowth,
+    ExportLens,
+    ExportRope,
+    ExportSampler,
+    ExportText,
+    FigureRequest,
+)
 
 
 @handles(ExportAttention)
@@ -39,6 +48,17 @@ def activations_by_name(context: EngineContext, message: ExportActivations, job:
 def run_file(context: EngineContext, message: ExportRun, job: Job) -> Answer:
     """The run as a file."""
     files = export_run(context.need_run(), message, check=job.yield_point)
+    return send(files, job), {}
+
+
+@handles(ExportSampler)
+@handles(ExportKvGrowth)
+@handles(ExportLens)
+@handles(ExportRope)
+@handles(ExportText)
+def figure(context: EngineContext, message: FigureRequest, job: Job) -> Answer:
+    """A figure that is no heat map."""
+    files = export_figure(context.need_run(), message, progress=job.progress, check=job.yield_point)
     return send(files, job), {}
 
 

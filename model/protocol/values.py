@@ -55,7 +55,8 @@ def _check_range(field: str, value: float, low: float, high: float, expected: st
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """What is loaded. Bytes are bytes; `parameters` counts a tied head once."""
+    """What is loaded. Bytes are bytes; `parameters` counts a tied head once. `recorded`: it is not there itself, a run
+    file tells of it."""
 
     name: str
     family: str
@@ -78,6 +79,7 @@ class ModelInfo:
     eos_ids: tuple[int, ...] = ()
     has_tokenizer: bool = True
     has_chat_template: bool = False
+    recorded: bool = False
     warnings: tuple[str, ...] = ()
 
 

@@ -22,7 +22,7 @@ from model.checkpoint.errors import BadFileError
 from model.errors import CancelledError, DecoderscopeError
 from model.export.attention import export_attention
 from model.export.recorded import RecordedError, RecordedRun, RecordedTokenizer
-from model.export.run_file import CONTENTS, Contents, RunFile, RunFileError, largest_within, reopen, size_of, write_run
+from model.export.run_file import CONTENTS, Contents, RunFile, RunFileError, largest_within, reopen, sizes_of, write_run
 from model.loading import LoadedModel
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportAttention
@@ -179,7 +179,7 @@ def test_a_model_of_other_weights_is_refused(tmp_path: Path) -> None:
 
 def test_contents_are_chosen_by_size(tmp_path: Path) -> None:
     run = branched()
-    sizes = [size_of(run, contents) for contents in CONTENTS]
+    sizes = [sizes_of(run)[contents] for contents in CONTENTS]
     assert sizes == sorted(sizes)
     for contents, size in zip(CONTENTS, sizes, strict=True):
         assert largest_within(run, size) == contents

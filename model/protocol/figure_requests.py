@@ -1,0 +1,79 @@
+"""Requests for the figures that are no heat map: sampler, KV growth, logit lens, rotary planes, tinted text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from model.protocol.attention_requests import HeadView, Scale
+from model.protocol.export_requests import ExportReply, FigureTheme, FilePart
+from model.protocol.values import SamplerSettings
+from model.protocol.wire import Request, request
+
+DrawnFormat = Literal["png", "svg", "pdf", "json"]
+"""json: the numbers that are drawn, with metadata."""
+TintBy = Literal["surprisal", "entropy", "reads", "read_by"]
+"""surprisal: -ln p of each token given those before; entropy: of the distribution after each token, both in nats;
+reads: what the query `position` reads of each token; read_by: how much each token reads of the key `position`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureRequest(Request):
+    """What all of them say: formats, and look and name as in ExportAttention."""
+
+    formats: tuple[DrawnFormat, ...] = ("png",)
+    theme: FigureTheme = "light"
+    colormap: str = "viridis"
+    width: float = 7.0
+    height: float = 5.0
+    dpi: int = 200
+    title: str = ""
+    stem: str = "figure"
+
+
+@request("export.sampler", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportSampler(FigureRequest):
+    """The sampler's waterfall for the token after `node` (-1: the current one) under `settings`."""
+
+    node: int = -1
+    settings: SamplerSettings
+    top: int = 40
+
+
+@request("export.kv_growth", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportKvGrowth(FigureRequest):
+    """Bytes of the KV cache against position."""
+
+
+@request("export.lens", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportLens(FigureRequest):
+    """The logit lens at positions `rows` ((0, 0): the last 48) after `layers` (empty: all; n_layers: the last one)."""
+
+    rows: tuple[int, int] = (0, 0)
+    layers: tuple[int, ...] = ()
+
+
+@request("export.rope", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportRope(FigureRequest):
+    """The planes of one query and key of a head, before and after rotation. Refused for a model without RoPE."""
+
+    layer: int
+    head: int
+    query: int
+    key: int
+
+
+@request("export.text", ExportReply, lane="view", part=FilePart)
+@dataclass(frozen=True, kw_only=True)
+class ExportText(FigureRequest):
+    """The text with each token tinted `by` a number; `view` and `position` for reads and read_by."""
+
+    by: TintBy = "surprisal"
+    view: HeadView | None = None
+    position: int = -1
+    rows: tuple[int, int] = (0, 0)
+    scale: Scale = "linear"
