@@ -53,24 +53,51 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What is looked at: positions `ranges` (half-open) of a run; others are served between layers."""
+
+    run: Run
+    ranges: tuple[tuple[int, int], ...]
+    yield_point: YieldPoint
+
+    def layers(self) -> Iterator[tuple[int, int, int]]:
+        """(layer, start, stop) of every layer and range."""
+        for layer in range(self.run.config.n_layers):
+            for start, stop in self.ranges:
+                self.yield_point()
+                yield layer, start, stop
+
+    @property
+    def where(self) -> str:
+        """The scope in words."""
+        spans = ", ".join(f"{start} … {stop - 1}" for start, stop in self.ranges)
+        return f"{self.run.config.n_layers} layers, positions {spans}"
+
+    @property
+    def bound(self) -> float:
+        """The largest relative error of an activation in the model's dtype."""
+        return BOUNDS[self.run.decoder.dtype]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
-    """One row of the table. `measure(run, ranges)` looks at those positions; None: the model has nothing to check."""
+    """One row of the table. `measure` gives None where the model has nothing to check."""
 
     name: str
     title: str
     quick: bool
-    measure: Callable[[Run, list[tuple[int, int]]], Measured | None]
+    measure: Callable[[Scope], Measured | None]
 
 
 def self_check(run: Run, *, quick: bool = True, yield_point: YieldPoint = no_yield) -> tuple[CheckRow, ...]:
     """Every check, or with `quick` those that need no new forward pass, on the last few positions of the path."""
     rows = []
-    ranges = _positions_for(run.length, quick=quick)
+    scope = Scope(run=run, ranges=_ranges(run.length, quick=quick), yield_point=yield_point)
     for check in CHECKS:
         yield_point()
         if quick and not check.quick:
             continue
-        found = check.measure(run, ranges)
+        found = check.measure(scope)
         if found is not None:
             rows.append(
                 CheckRow(
@@ -102,15 +129,11 @@ def doctor(model: LoadedModel, *, yield_point: YieldPoint = no_yield) -> tuple[C
     return self_check(run, quick=False, yield_point=yield_point)
 
 
-def _positions_for(length: int, *, quick: bool) -> list[tuple[int, int]]:
+def _ranges(length: int, *, quick: bool) -> tuple[tuple[int, int], ...]:
     if quick:
-        return [(max(0, length - QUICK_ROWS), length)]
+        return ((max(0, length - QUICK_ROWS), length),)
     first = (0, min(FULL_ROWS, length))
-    return [first] if first[1] == length else [first, (max(first[1], length - FULL_ROWS), length)]
-
-
-def _bound(run: Run) -> float:
-    return BOUNDS[run.decoder.dtype]
+    return (first,) if first[1] == length else (first, (max(first[1], length - FULL_ROWS), length))
 
 
 def _relative(ours: Tensor, theirs: Tensor) -> float:
@@ -126,19 +149,9 @@ def _largest(errors: Iterable[float]) -> float:
     return float("nan") if any(error != error for error in found) else max(found, default=0.0)  # noqa: PLR0124
 
 
-def _layers(run: Run, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    for layer in range(run.config.n_layers):
-        for start, stop in ranges:
-            yield layer, start, stop
-
-
-def _where(run: Run, ranges: list[tuple[int, int]]) -> str:
-    spans = ", ".join(f"{start} … {stop - 1}" for start, stop in ranges)
-    return f"{run.config.n_layers} layers, positions {spans}"
-
-
-def _captured(run: Run, _ranges: list[tuple[int, int]]) -> Measured:
+def _captured(scope: Scope) -> Measured:
     """A forward pass with everything captured, and one with nobody listening."""
+    run = scope.run
     ids = list(run.ids[:FORWARD_ROWS])
     listened = Run(run.model)
     listened.prefill(ids, chunk=len(ids))
@@ -148,9 +161,10 @@ def _captured(run: Run, _ranges: list[tuple[int, int]]) -> Measured:
     return Measured(error=float(error), bound=0.0, detail=f"logits after {len(ids)} tokens, absolute")
 
 
-def _cached(run: Run, _ranges: list[tuple[int, int]]) -> Measured | None:
+def _cached(scope: Scope) -> Measured | None:
     """Logits that were stored step by step, and those of one forward pass over the whole text. The two are not the same
     thing where rotary frequencies changed on the way."""
+    run = scope.run
     length = min(run.length, FORWARD_ROWS)
     ropes = [rope for rope in (run.config.rope, run.config.rope_sliding) if rope is not None]
     if any(not rope.inv_freq(run.rope_length(0)).equal(rope.inv_freq(length)) for rope in ropes):
@@ -165,20 +179,21 @@ def _cached(run: Run, _ranges: list[tuple[int, int]]) -> Measured | None:
         for node in nodes
     ]
     detail = f"logits of {len(nodes)} steps" if nodes else f"no step within the first {length} tokens"
-    return Measured(error=_largest(errors), bound=_bound(run), detail=detail)
+    return Measured(error=_largest(errors), bound=scope.bound, detail=detail)
 
 
 @torch.inference_mode()
-def _fused(run: Run, ranges: list[tuple[int, int]]) -> Measured:
+def _fused(scope: Scope) -> Measured:
     """The mixed values z of the fused path, and of the explicit formula."""
+    run = scope.run
     errors = []
-    for layer, start, stop in _layers(run, ranges):
+    for layer, start, stop in scope.layers():
         z = activations(run, layer, ["attn.z"], start, stop)["attn.z"]  # (H, T, D)
         spec, k, v = run.spec(layer), run.k(layer)[:, :stop], run.v(layer)[:, :stop]
         q_pos, k_pos = _positions(run, start, stop), _positions(run, 0, stop)
         weights = spec.weights(query_rows(run, layer, start, stop), k, q_pos, k_pos)  # (H, T, S)
         errors.append(_relative(spec.mix(weights, v), z))
-    return Measured(error=_largest(errors), bound=_bound(run), detail=_where(run, ranges))
+    return Measured(error=_largest(errors), bound=scope.bound, detail=scope.where)
 
 
 def _positions(run: Run, start: int, stop: int) -> Tensor:
@@ -186,10 +201,11 @@ def _positions(run: Run, start: int, stop: int) -> Tensor:
 
 
 @torch.inference_mode()
-def _shown(run: Run, ranges: list[tuple[int, int]]) -> Measured:
+def _shown(scope: Scope) -> Measured:
     """The weights that are shown, times V and W_o, and what attention gave in the run."""
+    run = scope.run
     errors = []
-    for layer, start, stop in _layers(run, ranges):
+    for layer, start, stop in scope.layers():
         given = activations(run, layer, ["attn.proj"], start, stop)["attn.proj"]  # (T, M)
         heads = _all_heads(run, layer)
         z = [stage_rows(head, "weights", start, run.length)[0] @ head.v[0].float() for head in
@@ -198,7 +214,7 @@ def _shown(run: Run, ranges: list[tuple[int, int]]) -> Measured:
         assert isinstance(block, Block)
         made = block.self_attn.o_proj(torch.cat(z, -1).to(given.dtype))  # (T, M)
         errors.append(_relative(made, given))
-    return Measured(error=_largest(errors), bound=_bound(run), detail=_where(run, ranges))
+    return Measured(error=_largest(errors), bound=scope.bound, detail=scope.where)
 
 
 def _all_heads(run: Run, layer: int) -> Chosen:
@@ -206,21 +222,23 @@ def _all_heads(run: Run, layer: int) -> Chosen:
 
 
 @torch.inference_mode()
-def _sums(run: Run, ranges: list[tuple[int, int]]) -> Measured:
+def _sums(scope: Scope) -> Measured:
     """Every row of weights sums to 1 and gives hidden keys nothing."""
+    run = scope.run
     errors = []
-    for layer, start, stop in _layers(run, ranges):
+    for layer, start, stop in scope.layers():
         for head in head_rows(run, _all_heads(run, layer), (start, stop)):
             weights, visible = stage_rows(head, "weights", start, run.length)  # (T, S) twice
             errors += [float((weights.sum(-1) - 1).abs().max()), float(weights.masked_fill(visible, 0).abs().max())]
-    return Measured(error=_largest(errors), bound=1e-5, detail=_where(run, ranges))
+    return Measured(error=_largest(errors), bound=1e-5, detail=scope.where)
 
 
 @torch.inference_mode()
-def _rope(run: Run, ranges: list[tuple[int, int]]) -> Measured | None:
+def _rope(scope: Scope) -> Measured | None:
     """q·k of rotated pairs, and of the same pairs with both positions moved; over ‖q‖·‖k‖."""
+    run = scope.run
     errors = []
-    for layer, start, stop in _layers(run, ranges):
+    for layer, start, stop in scope.layers():
         rope = run.config.rope_of(layer)
         if rope is None:
             return None
@@ -234,13 +252,12 @@ def _rope(run: Run, ranges: list[tuple[int, int]]) -> Measured | None:
         sizes = q.norm(dim=-1)[:, :, None] * k.norm(dim=-1)[:, None] * rope.attention_factor**2  # (H, T, T)
         errors.append(float(((dots[0] - dots[1]).abs() / sizes.clamp(min=1e-30)).max()))
     # An angle of a thousand radians has an error of 6e-5 in float32.
-    return Measured(
-        error=_largest(errors), bound=1e-4, detail=f"both positions moved by {SHIFT}; {_where(run, ranges)}"
-    )
+    return Measured(error=_largest(errors), bound=1e-4, detail=f"both positions moved by {SHIFT}; {scope.where}")
 
 
-def _sampler(run: Run, _ranges: list[tuple[int, int]]) -> Measured:
+def _sampler(scope: Scope) -> Measured:
     """Final probabilities and tokens kept after each stage, and those of a plain sampler without any shortcut."""
+    run = scope.run
     settings = (
         SamplerSettings(temperature=0.7, top_k=40, top_p=0.9, min_p=0.02, repetition_penalty=1.3),
         SamplerSettings(temperature=1.6, top_k=0, top_p=0.97, order=("top_p", "temperature", "top_k", "min_p",
@@ -259,24 +276,26 @@ def _sampler(run: Run, _ranges: list[tuple[int, int]]) -> Measured:
 
 
 @torch.inference_mode()
-def _blocks(run: Run, ranges: list[tuple[int, int]]) -> Measured:
+def _blocks(scope: Scope) -> Measured:
     """A block on its stored residual, and the next stored residual."""
+    run = scope.run
     errors = []
-    for layer, start, stop in _layers(run, ranges):
+    for layer, start, stop in scope.layers():
         made = activations(run, layer, ["resid_post"], start, stop)["resid_post"]
         errors.append(_relative(made, run.resid(layer + 1)[start:stop]))
-    return Measured(error=_largest(errors), bound=_bound(run), detail=_where(run, ranges))
+    return Measured(error=_largest(errors), bound=scope.bound, detail=scope.where)
 
 
 @torch.inference_mode()
-def _keys(run: Run, ranges: list[tuple[int, int]]) -> Measured:
+def _keys(scope: Scope) -> Measured:
     """Stored queries, keys and values, and those made again from the stored residual."""
+    run = scope.run
     errors = []
-    for layer, start, stop in _layers(run, ranges):
+    for layer, start, stop in scope.layers():
         again = activations(run, layer, ["attn.rot_q", "attn.rot_k", "attn.v"], start, stop)
         kept = (query_rows(run, layer, start, stop), run.k(layer)[:, start:stop], run.v(layer)[:, start:stop])
         errors += [_relative(made, rows) for made, rows in zip(again.values(), kept, strict=True)]
-    return Measured(error=_largest(errors), bound=_bound(run), detail=_where(run, ranges))
+    return Measured(error=_largest(errors), bound=scope.bound, detail=scope.where)
 
 
 CHECKS = (
