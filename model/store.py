@@ -351,7 +351,7 @@ class ActivationStore:
     @property
     def capacity(self) -> int:
         """Positions there is room for."""
-        return min(self._buffers["resid", 0].capacity, self.cache.capacity)
+        return min(self.cache.capacity, *(buffer.capacity for buffer in self._buffers.values()))
 
     def _ensure(self, rows: int) -> None:
         if rows <= self.capacity:
@@ -365,7 +365,8 @@ class ActivationStore:
         self.cache.reserve(target)
         self.allocations.append((self.length, self.kv_allocated))
         for buffer in self._buffers.values():
-            buffer.grow(target, min(self.length, buffer.capacity))
+            if buffer.capacity < target:  # not if memory ran out half-way the last time
+                buffer.grow(target, min(self.length, buffer.capacity))
 
     def _growth_bytes(self, rows: int) -> int:
         return self._row_bytes() * (rows - self.capacity)

@@ -11,11 +11,12 @@ import torch
 
 from model.config import MoeSpec
 from model.errors import CancelledError
+from model.loading import LoadedModel
 from model.memory import amount
 from model.protocol.values import SamplerSettings
 from model.recompute import activations, queries
 from model.run import Run
-from model.store import BudgetError, NoLogitsError, cost_of
+from model.store import BudgetError, Buffer, NoLogitsError, cost_of
 from tests.model.reference import TOLERANCE
 from tests.model.tiny import llama, made, random_ids, run_of
 
@@ -183,6 +184,48 @@ def test_experts_are_kept_so_that_recomputing_cannot_choose_others() -> None:
     assert not run.altered
     rows = run.store.rows("expert_weights", 1)
     assert rows is not None and rows.shape == (13, 2)
+
+
+def test_memory_that_runs_out_while_growing_leaves_a_usable_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, model = llama()
+    run = run_of(model, random_ids(62))
+    run.generate(2, SAMPLED)
+    rows, ids = run.resid(2).clone(), run.ids
+    grow, calls = Buffer.grow, iter(range(100))
+
+    def fail(self: Buffer, capacity: int, used: int) -> None:
+        if next(calls) == 3:
+            raise torch.OutOfMemoryError
+        grow(self, capacity, used)
+
+    monkeypatch.setattr(Buffer, "grow", fail)
+    while run.length < run.store.capacity:
+        run.step(SAMPLED)
+    length = run.length
+    with pytest.raises(torch.OutOfMemoryError):
+        run.step(SAMPLED)
+    assert run.length == length and torch.equal(run.resid(2)[:64], rows) and run.ids[:64] == ids
+    run.generate(3, SAMPLED)
+    assert run.length == length + 3
+    whole = run_of(model, list(run.ids))
+    torch.testing.assert_close(run.resid(3), whole.resid(3), atol=TOLERANCE, rtol=0)
+
+
+@pytest.mark.cuda
+def test_rows_are_kept_on_the_device_and_parked_on_the_host() -> None:
+    model = made()
+    decoder = model.decoder.to("cuda")
+    try:
+        run = run_of(LoadedModel(decoder=decoder, tokenizer=model.tokenizer, info=model.info), random_ids(12))
+        run.generate(5, SAMPLED)
+        path, rows = run.path, run.resid(2).clone()
+        assert rows.device.type == "cuda" and run.k(0).device.type == "cuda"
+        run.branch(path[1], 3, SAMPLED)
+        assert all(t.device.type == "cpu" for segment in run.store._segments for t in segment.tensors.values())
+        assert run.seek(path[-1]) == 0
+        assert torch.equal(run.resid(2), rows)
+    finally:
+        model.decoder.to("cpu")
 
 
 def test_logits_are_read_only() -> None:
