@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from math import gcd
@@ -60,12 +60,15 @@ class Joined:
         self.places: list[tuple[int, int]] = []
 
     def join(self) -> None:
-        """Copy the weights side by side, on a CPU; elsewhere there is little to gain."""
+        """Copy the weights side by side, unless they are so already. On a CPU; elsewhere there is little to gain."""
         weights: tuple[Tensor, ...] = tuple(linear.weight for linear in self.linears)
         if weights[0].device.type != "cpu":
             return
         columns_first = weights[0].stride(0) == 1
-        self.weight = torch.cat([part.t() for part in weights], 1).t() if columns_first else torch.cat(weights)
+        joint = _side_by_side(weights) if columns_first else None
+        if joint is None:
+            joint = torch.cat([part.t() for part in weights], 1).t() if columns_first else torch.cat(weights)
+        self.weight = joint
         self.widths = [part.shape[0] for part in weights]
         for linear, part in zip(self.linears, torch.split(self.weight, self.widths), strict=True):
             linear.weight = nn.Parameter(part, requires_grad=False)
@@ -87,6 +90,18 @@ class Joined:
             if _place(linear) != place or linear._forward_hooks:
                 return False
         return True
+
+
+def _side_by_side(weights: Sequence[Tensor]) -> Tensor | None:
+    """The matrix (out, in), columns first, whose rows the weights are as views of one memory, if they are."""
+    first, total = weights[0], sum(part.shape[0] for part in weights)
+    place = first.data_ptr()
+    for part in weights:
+        shared = part.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
+        if not shared or part.data_ptr() != place or part.stride() != (1, total):
+            return None
+        place += part.shape[0] * part.itemsize
+    return first.as_strided((total, first.shape[1]), (1, total), first.storage_offset())
 
 
 def _place(linear: Linear) -> tuple[int, int]:
@@ -126,7 +141,7 @@ def lay_out(weight: Tensor) -> Tensor:
     """The same matrix in the memory order that `project` reads fastest: for float32 on a CPU, columns first."""
     if weight.ndim != 2 or weight.device.type != "cpu" or weight.dtype != torch.float32:
         return weight.contiguous()
-    return weight.t().contiguous().t()
+    return weight if weight.stride(0) == 1 else weight.t().contiguous().t()
 
 
 @cache

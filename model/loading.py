@@ -276,6 +276,7 @@ def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: Che
         digest,
         shapes=shapes,
         columns_first=columns_first,
+        joined=ghost.joined_names(),
         write_all=write_all,
         tokenizer_json=tokenizer.to_json(),
         check_cancel=check,

@@ -119,6 +119,18 @@ class Decoder(nn.Module):
             if isinstance(layer.mlp, Mlp) and layer.mlp.gate_up is not None:
                 layer.mlp.gate_up.join()
 
+    def joined_names(self) -> dict[str, tuple[str, ...]]:
+        """Name of a joint matrix → the parameters that are its rows, one after the other, for `join_weights`."""
+        names = {}
+        for index, layer in enumerate(self.layers):
+            assert isinstance(layer, Block)
+            at = f"layers.{index}"
+            names[f"{at}.self_attn.qkv.weight"] = tuple(f"{at}.self_attn.{part}_proj.weight" for part in "qkv")
+            if isinstance(layer.mlp, Mlp) and layer.mlp.gate_up is not None:
+                parts = ("gate", "up")
+                names[f"{at}.mlp.gate_up.weight"] = tuple(f"{at}.mlp.{part}_proj.weight" for part in parts)
+        return names
+
     def new_cache(self) -> KVCache:
         """An empty cache that fits this decoder."""
         return KVCache(self.config, self.device, self.dtype)

@@ -1,8 +1,9 @@
 """Prepared models: a GGUF dequantised once, in the decoder's own layout, reopened by memory map.
 
 A prepared model is a directory in our cache: weights.safetensors (float32, the decoder's parameter names, matrices
-columns first), tokenizer.json and manifest.json. Only these files, which we wrote, are ever mapped. The name holds the
-SHA-256 of the source and a fingerprint of the code that decides the layout; what does not fit is made again.
+columns first, those multiplied as one in one), tokenizer.json and manifest.json. Only these files, which we wrote, are
+ever mapped. The name holds the SHA-256 of the source and a fingerprint of the code that decides the layout; what does
+not fit is made again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from model.checkpoint.paths import cache_dir, free_bytes, lock, make_dir, publis
 from model.checkpoint.progress import CheckCancel, Progress
 from model.version import product_version
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 LARGEST_BYTES = 8 << 30
 WEIGHTS, TOKENIZER, MANIFEST = "weights.safetensors", "tokenizer.json", "manifest.json"
 _SAMPLES, _SAMPLE_BYTES = 64, 4096
@@ -48,12 +49,16 @@ class Prepared:
 
     def tensors(self) -> Iterable[tuple[str, Tensor]]:
         """(parameter name, tensor mapped from the file), float32, matrices in the order `lay_out` gives."""
-        transposed = set(self.manifest["columns_first"])
+        transposed, joined = set(self.manifest["columns_first"]), self.manifest["joined"]
         self._read_ahead()
         with safe_open(self.directory / WEIGHTS, framework="pt") as file:
             for name in file.keys():  # noqa: SIM118 - not a dict
                 tensor = file.get_tensor(name)
-                yield name, tensor.t() if name in transposed else tensor
+                if name in joined:
+                    parts = torch.split(tensor, [width for _, width in joined[name]], 1)
+                    yield from ((part, view.t()) for (part, _), view in zip(joined[name], parts, strict=True))
+                else:
+                    yield name, tensor.t() if name in transposed else tensor
 
     def _read_ahead(self) -> None:
         """Asks the system to bring the file in while the rest is set up."""
@@ -127,16 +132,20 @@ def make(
     *,
     shapes: Mapping[str, tuple[int, ...]],
     columns_first: Callable[[str], bool],
+    joined: Mapping[str, tuple[str, ...]],
     write_all: Callable[[Callable[[str, Tensor], None]], Mapping[str, Any]],
     tokenizer_json: str,
     check_cancel: CheckCancel,
 ) -> None:
-    """Writes a prepared model. `write_all(put)` puts every parameter of `shapes` once and returns manifest fields."""
+    """Writes a prepared model. `write_all(put)` puts every parameter of `shapes` once and returns manifest fields.
+
+    `joined`: the matrices stored as one, as `Decoder.joined_names` gives them.
+    """
     target = directory_of(source_sha256)
     make_dir(target.parent)
     with lock(target, check_cancel):
         with staging(target) as staged:
-            weights = _Writer(staged / WEIGHTS, shapes, columns_first)
+            weights = _Writer(staged / WEIGHTS, shapes, columns_first, joined)
             try:
                 fields = write_all(weights.put)
             finally:
@@ -155,6 +164,7 @@ def make(
                 "weights_stamp": stamp_of(staged / WEIGHTS),
                 "tokenizer_sha256": hashlib.sha256(tokenizer_json.encode()).hexdigest(),
                 "columns_first": [name for name in shapes if weights.transposed(name)],
+                "joined": {joint: [[part, shapes[part][0]] for part in parts] for joint, parts in joined.items()},
             }
             _write_manifest(staged / MANIFEST, manifest)
             shutil.rmtree(target, ignore_errors=True)
@@ -173,18 +183,35 @@ def _write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
 class _Writer:
     """A float32 safetensors file written in any order of tensors: the header first, each tensor at its place."""
 
-    def __init__(self, path: Path, shapes: Mapping[str, tuple[int, ...]], columns_first: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        shapes: Mapping[str, tuple[int, ...]],
+        columns_first: Callable[[str], bool],
+        joined: Mapping[str, tuple[str, ...]],
+    ) -> None:
         self.shapes = shapes
         self._columns_first = columns_first
         header: dict[str, object] = {"__metadata__": {"format": "pt"}}
-        self.starts: dict[str, int] = {}
+        self.starts: dict[str, int] = {}  # of a parameter's first number, from the start of the data
+        self.widths: dict[str, int] = {}  # numbers from one stored row of a joined parameter to the next
         position = 0
-        for name, shape in shapes.items():
-            stored = shape[::-1] if self.transposed(name) else shape
-            nbytes = 4 * torch.Size(shape).numel()
-            self.starts[name] = position
+
+        def reserve(name: str, stored: tuple[int, ...]) -> None:
+            nonlocal position
+            nbytes = 4 * torch.Size(stored).numel()
             header[name] = {"dtype": "F32", "shape": list(stored), "data_offsets": [position, position + nbytes]}
             position += nbytes
+
+        for joint, parts in joined.items():
+            width, begin = sum(shapes[part][0] for part in parts), 0
+            for part in parts:
+                self.starts[part], self.widths[part] = position + 4 * begin, width
+                begin += shapes[part][0]
+            reserve(joint, (shapes[parts[0]][1], width))
+        for name in (name for name in shapes if name not in self.widths):
+            self.starts[name] = position
+            reserve(name, shapes[name][::-1] if self.transposed(name) else shapes[name])
         text = json.dumps(header).encode()
         text += b" " * (-(len(text) + 8) % 64)  # tensors on cache-line borders
         self.data_start = 8 + len(text)
@@ -201,10 +228,13 @@ class _Writer:
         """Writes one parameter."""
         self.left.remove(name)
         stored = (tensor.t() if self.transposed(name) else tensor).float().contiguous()
-        self.file.seek(self.data_start + self.starts[name])
-        data = memoryview(stored.view(-1).view(torch.uint8).numpy().data)
-        while data:
-            data = data[self.file.write(data) :]
+        rows = stored if name in self.widths else stored.view(1, -1)
+        step = 4 * self.widths.get(name, 0)
+        for index, row in enumerate(rows.numpy()):
+            self.file.seek(self.data_start + self.starts[name] + index * step)
+            data = memoryview(row).cast("B")
+            while data:
+                data = data[self.file.write(data) :]
 
     def close(self) -> None:
         """Closes the file."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model import layers
 from model.attention import Span, alibi_slopes, attend
-from model.layers import Norm, lay_out, project, row_kernels
+from model.layers import Joined, Linear, Norm, lay_out, project, row_kernels
 from tests.model.test_attention import draw, spec
 from tests.model.test_kv_cache import CONFIG
 
@@ -55,6 +55,28 @@ def test_the_layout_changes_memory_and_no_value() -> None:
         assert torch.equal(lay_out(tensor), tensor)
     assert lay_out(weight).stride() == (1, 5)
     assert lay_out(weight.bfloat16()).is_contiguous()
+
+
+def linear(weight: Tensor) -> Linear:
+    made = Linear(weight.shape[1], weight.shape[0], bias=False)
+    made.load_state_dict({"weight": weight}, assign=True)
+    return made
+
+
+def test_weights_that_lie_side_by_side_are_joined_without_a_copy() -> None:
+    memory = torch.randn(6, 5 + 3)  # columns first: (in, out of both)
+    first, second = (linear(part.t()) for part in memory.split([5, 3], 1))
+    joined = Joined(first, second)
+    joined.join()
+    assert joined.weight is not None and joined.weight.data_ptr() == memory.data_ptr()
+    assert torch.equal(joined.weight, memory.t())
+    x = torch.randn(1, 6)
+    torch.testing.assert_close(torch.cat(joined(x), 1), x @ memory)
+    for apart in ([second, first], [linear(first.weight.clone()), second], [linear(torch.randn(2, 6)), second]):
+        other = Joined(*apart)
+        expected = torch.cat([part.weight for part in apart])
+        other.join()
+        assert other.weight is not None and torch.equal(other.weight, expected)
 
 
 def test_one_row_kernels_are_put_back() -> None:
