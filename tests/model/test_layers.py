@@ -65,7 +65,7 @@ def linear(weight: Tensor) -> Linear:
 
 def test_weights_that_lie_side_by_side_are_joined_without_a_copy() -> None:
     memory = torch.randn(6, 5 + 3)  # columns first: (in, out of both)
-    first, second = (linear(part.t()) for part in memory.split([5, 3], 1))
+    first, second = (linear(part.t()) for part in torch.split(memory, [5, 3], 1))
     joined = Joined(first, second)
     joined.join()
     assert joined.weight is not None and joined.weight.data_ptr() == memory.data_ptr()
