@@ -23,4 +23,4 @@ def contents(context: EngineContext, message: GetKvContents, _job: Job) -> Answe
 @handles(MeasureRecompute)
 def recompute(context: EngineContext, _message: MeasureRecompute, job: Job) -> Answer:
     """The path once more, without a cache."""
-    return recompute_reply(context.need_run(), yield_point=job.yield_point), {}
+    return recompute_reply(context.need_run(), yield_point=job.yield_point, progress=job.progress), {}

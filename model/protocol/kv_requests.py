@@ -28,8 +28,9 @@ class KvReply:
     """Bytes, measured: `used`, `allocated`; `served`: what a serving cache would keep (sliding windows only).
     `formula`: 2·L·K·D·N·bytes. Per token: as it is, and with one KV head a query head (MHA) or one in all (MQA).
     `run_bytes_per_token`: everything this run keeps of a token; `tokens_left_memory` of the budget at that rate,
-    `tokens_left_context` of the context. `recompute_flops`: the next token without a cache. `weights_matrix_bytes`:
-    the N × N weights of all heads, never materialised. `decode` is the median step of the path (tokens 0: none yet)."""
+    `tokens_left_context` of the context. `weights_read`: bytes of weights that the next step reads beside the cache.
+    `step_flops`, `recompute_flops`: the next token with the cache, and without one. `weights_matrix_bytes`: the N × N
+    weights of all heads, never materialised. `decode` is the median step of the path (tokens 0: none yet)."""
 
     length: int
     n_prompt: int
@@ -44,6 +45,8 @@ class KvReply:
     run_bytes_per_token: int
     tokens_left_context: int
     tokens_left_memory: int
+    weights_read: int
+    step_flops: int
     recompute_flops: int
     weights_matrix_bytes: int
     prefill: PhaseCost
@@ -54,7 +57,8 @@ class KvReply:
 @dataclass(frozen=True, kw_only=True)
 class GetKv(Request):
     """The cache of the current path. Arrays: `used`, `allocated`, `served` int64 (L,) bytes by layer, `windows` int32
-    (L,) sliding window (0: none); `grown_at`, `grown_to` int64 (n,): from which length how much was allocated."""
+    (L,) sliding window (0: none); `grown_at`, `grown_to` int64 (n,): from which length how much was allocated;
+    `chunk_ends` int64 (c,): the length after each chunk of the prefill."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,3 +110,4 @@ class GetKvContents(Request):
     height: int = 512
     width: int = 512
     scale: Scale = "linear"
+    top: float = 0.0

@@ -14,6 +14,7 @@ from torch import Tensor
 from model.colormaps import Levels
 from model.costs import attention_bytes, bytes_read, flops, kv_bytes_per_token
 from model.errors import BadValueError
+from model.prefill import ProgressReport
 from model.protocol.framing import Array
 from model.protocol.kv_requests import GetKvContents, KvContentsReply, KvReply, KvWhat, PhaseCost, RecomputeReply
 from model.recompute import BLOCK_ROWS, activations
@@ -43,6 +44,8 @@ def kv_reply(run: Run) -> tuple[KvReply, dict[str, Array]]:
         run_bytes_per_token=kept.total,
         tokens_left_context=max(0, config.n_ctx - length),
         tokens_left_memory=left // kept.total,
+        weights_read=bytes_read(config, itemsize),
+        step_flops=flops(config, length, length + 1),
         recompute_flops=flops(config, 0, length + 1),
         weights_matrix_bytes=attention_bytes(config, length, itemsize),
         prefill=_prefill_cost(run),
@@ -55,6 +58,7 @@ def kv_reply(run: Run) -> tuple[KvReply, dict[str, Array]]:
         "windows": np.array([config.window(layer) or 0 for layer in layers], np.int32),
         "grown_at": np.array([at for at, _ in run.store.allocations], np.int64),
         "grown_to": np.array([to for _, to in run.store.allocations], np.int64),
+        "chunk_ends": np.cumsum(run.chunks, dtype=np.int64),
     }
     return reply, arrays
 
@@ -80,16 +84,20 @@ def _decode_cost(run: Run) -> PhaseCost:
 
 
 @torch.inference_mode()
-def recompute_reply(run: Run, *, yield_point: YieldPoint = no_yield) -> RecomputeReply:
-    """The answer to MeasureRecompute: the last token of the path by a cached step, then by the whole path."""
+def recompute_reply(
+    run: Run, *, yield_point: YieldPoint = no_yield, progress: ProgressReport | None = None
+) -> RecomputeReply:
+    """The answer to MeasureRecompute: the last token of the path by the whole path, then by a cached step."""
     ids = torch.tensor(run.ids, device=run.device)
     cache, length = run.decoder.new_cache(), run.length
     away = 0.0
 
-    def at_layer(_layer: int) -> None:
+    def at_layer(layer: int) -> None:
         nonlocal away
         left = time.perf_counter()
         yield_point()
+        if progress is not None:
+            progress("recomputing without a cache", layer, run.config.n_layers, "layers")
         away += time.perf_counter() - left
 
     cache.reserve(length + 1)
@@ -136,7 +144,8 @@ def kv_contents_reply(run: Run, message: GetKvContents) -> tuple[KvContentsReply
     values = kv_contents(run, message.layer, message.kv_head, message.what, rows)
     shown = shrink(values, message.height, message.width)
     low, high = float(values.min()), float(values.max())
-    levels = Levels.spanning(low, high, scale=message.scale, signed=True)
+    top = message.top if message.top > 0 else max(-low, high)
+    levels = Levels.spanning(-top, top, scale=message.scale, signed=True)
     arrays: dict[str, Array] = {"pixels": levels.pixels(shown)}
     if shown.shape == values.shape:
         arrays["values"] = values

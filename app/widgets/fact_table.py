@@ -1,0 +1,215 @@
+"""A small table of facts: words, figures and bars in the theme's voices; rows can be chosen and copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QHeaderView, QMenu, QTableView, QWidget
+
+from app.i18n import tr
+from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+NO_PARENT = QModelIndex()
+PADDING = 12.0
+LEAST_BAR, MOST_BAR = 36, 220
+_CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """`left`: words, else figures at the right. `bar`: cells are bars. `grows`: takes the room that is left."""
+
+    title: str = ""
+    left: bool = False
+    bar: bool = False
+    grows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """What a cell says. `voice`: a colour token. `bar`: share 0 … 1 of the column, in the voice's colour."""
+
+    text: str = ""
+    voice: str = "text"
+    strong: bool = False
+    bar: float | None = None
+    tip: str = ""
+
+
+Row = tuple[Cell, ...]
+
+
+class FactModel(QAbstractTableModel):
+    """Rows of cells under columns."""
+
+    def __init__(self, columns: Sequence[Column], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.columns = tuple(columns)
+        self.rows: tuple[Row, ...] = ()
+
+    def set_rows(self, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
+        """Replaces the rows; says whether anything changed."""
+        new, shape = tuple(rows), (len(self.rows), self.columns)
+        if new == self.rows and tuple(columns) == self.columns:
+            return False
+        if (len(new), tuple(columns)) == shape:
+            self.rows = new
+            self.dataChanged.emit(self.index(0, 0), self.index(len(new) - 1, len(self.columns) - 1))
+        else:
+            self.beginResetModel()
+            self.rows, self.columns = new, tuple(columns)
+            self.endResetModel()
+        return True
+
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.columns[section].title
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _side(self.columns[section]) | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        cell, column = self.rows[index.row()][index.column()], self.columns[index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return cell.text
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _side(column)
+        if role == Role.BARS and column.bar and cell.bar is not None:
+            return ((cell.bar, cell.voice),)
+        if role == Role.VOICE:
+            return cell.voice
+        if role == Role.STRONG:
+            return cell.strong
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return cell.tip or None
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{column.title} {cell.text}".strip()
+        return None
+
+
+class FactTable(QTableView):
+    """`rowChosen` by click or Enter, `rowHovered` (-1: none). Ctrl+C copies the row, the menu the table."""
+
+    rowChosen = Signal(int)
+    rowHovered = Signal(int)
+
+    def __init__(self, theme: Theme, label: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._model = FactModel(columns, self)
+        self.setModel(self._model)
+        self.setItemDelegate(CellDelegate(theme, self))
+        dress_table(self, theme)
+        self.setAccessibleName(label)
+        self.horizontalHeader().setVisible(any(column.title for column in columns))
+        self.clicked.connect(lambda index: self.rowChosen.emit(index.row()))
+        self.entered.connect(lambda index: self.rowHovered.emit(index.row()))
+        theme.changed.connect(self._fit)
+
+    def set_rows(self, rows: Sequence[Row], columns: Sequence[Column] | None = None) -> None:
+        """Shows rows, under other columns where they are given. Emits nothing."""
+        if self._model.set_rows(rows, columns or self._model.columns):
+            self.horizontalHeader().setVisible(any(column.title for column in self._model.columns))
+            self._fit()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self._model.rows
+
+    def set_current(self, row: int) -> None:
+        """Shows a row as the chosen one (-1: none); emits nothing."""
+        if row == self.currentIndex().row() or row >= len(self._model.rows):
+            return
+        if row < 0:
+            self.clearSelection()
+            self.setCurrentIndex(NO_PARENT)
+        else:
+            self.selectRow(row)
+            self.scrollTo(self._model.index(row, 0))
+
+    def as_lines(self, *, header: bool = True) -> list[list[str]]:
+        """The table as text; bars are left out."""
+        kept = [i for i, column in enumerate(self._model.columns) if not column.bar]
+        lines = [[row[i].text for i in kept] for row in self._model.rows]
+        titles = [self._model.columns[i].title for i in kept]
+        return [titles, *lines] if header and any(titles) else lines
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        row = self.currentIndex().row()
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self._copy(row)
+        elif event.key() in _CHOOSE and row >= 0:
+            self.rowChosen.emit(row)
+        elif event.text().isprintable() and event.text().strip():
+            event.ignore()  # letters are shortcuts of the window
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        row = self.indexAt(event.pos()).row()
+        menu.addAction(tr("Copy row"), lambda: self._copy(row)).setEnabled(row >= 0)
+        menu.addAction(tr("Copy table"), lambda: self._copy(-1))
+        menu.popup(event.globalPos())
+
+    def leaveEvent(self, event: object) -> None:
+        self.rowHovered.emit(-1)
+        super().leaveEvent(event)  # type: ignore[arg-type]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _copy(self, row: int) -> None:
+        lines = self.as_lines() if row < 0 else [self.as_lines(header=False)[row]]
+        QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in lines))
+
+    def _fit(self) -> None:
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        columns = self._model.columns
+        widths = [self._needed(i) for i in range(len(columns))]
+        spare = self.viewport().width() - sum(widths)
+        growing = [i for i, column in enumerate(columns) if column.grows]
+        for number, i in enumerate(growing):
+            part = round(spare / (len(growing) - number))
+            least = self._theme.px(LEAST_BAR) if columns[i].bar else 40
+            most = self._theme.px(MOST_BAR) if columns[i].bar else 10_000
+            given = min(max(widths[i] + part, least), most)
+            spare -= given - widths[i]
+            widths[i] = given
+        for i, width in enumerate(widths):
+            header.resizeSection(i, width)
+
+    def _needed(self, index: int) -> int:
+        """Px that a column's widest text takes."""
+        column = self._model.columns[index]
+        if column.bar:
+            return self._theme.px(LEAST_BAR)
+        plain, strong = (QFontMetricsF(self._theme.font("table", bold=bold)) for bold in (False, True))
+        texts = (
+            (strong if cell.strong else plain).horizontalAdvance(cell.text)
+            for cell in {row[index] for row in self._model.rows}
+        )
+        title = QFontMetricsF(self._theme.font("hint")).horizontalAdvance(column.title)
+        return round(max([title, *texts]) + PADDING)
+
+
+def _side(column: Column) -> Qt.AlignmentFlag:
+    return Qt.AlignmentFlag.AlignLeft if column.left else Qt.AlignmentFlag.AlignRight

@@ -1,0 +1,303 @@
+"""Bytes of the KV cache against position: what was used and set aside, the formula, and other layouts of heads."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.i18n import tr
+from app.widgets.ticks import ticks
+from app.widgets.units import amount, short_amount
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+_MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
+HEADROOM = 1.1
+Points = list[tuple[float, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """`chunk_ends`: the length after each chunk of the prefill. `grown`: (length from which, bytes set aside).
+    `per_token`: by the formula; `layouts`: the same of other layouts, (name, bytes)."""
+
+    length: int
+    n_prompt: int
+    used: int
+    chunk_ends: tuple[int, ...]
+    grown: tuple[tuple[int, int], ...]
+    per_token: int
+    layouts: tuple[tuple[str, int], ...] = ()
+
+    def used_at(self, position: int) -> int:
+        """Bytes filled once the token at a position was computed; a chunk of the prefill is filled at once."""
+        end = position + 1
+        if position < self.n_prompt and self.chunk_ends:
+            at = bisect.bisect_right(self.chunk_ends, position)
+            end = self.chunk_ends[at] if at < len(self.chunk_ends) else self.n_prompt
+        return self.used * end // max(self.length, 1)
+
+    def allocated_at(self, position: int) -> int:
+        """Bytes set aside by then."""
+        return max((size for start, size in self.grown if start <= position), default=0)
+
+    def used_line(self) -> Points:
+        """A step up for each chunk, then a slope."""
+        points: Points = [(0.0, 0.0)]
+        start = 0
+        for end in self.chunk_ends:
+            size = float(self.used_at(start))
+            points += [(float(start), size), (float(end), size)]
+            start = end
+        return [*points, (float(self.length), float(self.used))]
+
+    def allocated_line(self) -> Points:
+        """Steps, from the first room that was made to the end."""
+        points: Points = []
+        for start, size in self.grown:
+            at = float(min(start, self.length))
+            points += [(at, points[-1][1]), (at, float(size))] if points else [(at, float(size))]
+        return [*points, (float(self.length), points[-1][1])] if points else []
+
+
+class GrowthPlot(QWidget):
+    """`positionHovered` (-1: none), `positionClicked`; arrows move the chosen position."""
+
+    positionHovered = Signal(int)
+    positionClicked = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._growth: Growth | None = None
+        self._hovered: int | None = None
+        self._cursor: int | None = None
+        self.setAccessibleName(tr("Bytes of the KV cache by position"))
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.changed.connect(self.update)
+
+    # state → widget
+
+    def set_growth(self, growth: Growth | None) -> None:
+        if growth != self._growth:
+            self._growth = growth
+            self._describe()
+            self.update()
+
+    @property
+    def growth(self) -> Growth | None:
+        return self._growth
+
+    def set_hovered(self, position: int | None) -> None:
+        if position != self._hovered:
+            self._hovered = position
+            self._describe()
+            self.update()
+
+    def set_cursor(self, position: int | None) -> None:
+        """The chosen position."""
+        if position != self._cursor:
+            self._cursor = position
+            self._describe()
+            self.update()
+
+    def readout(self) -> str:
+        """What is true at the position pointed at, else at the end."""
+        growth, at = self._growth, self._hovered
+        if growth is None:
+            return ""
+        at = growth.length - 1 if at is None or at >= growth.length else at
+        return tr(
+            "{n} tokens: {used} of {allocated}, formula {formula}",
+            n=f"{at + 1:,}", used=amount(growth.used_at(at), "B"), allocated=amount(growth.allocated_at(at), "B"),
+            formula=amount(growth.per_token * (at + 1), "B"),
+        )  # fmt: skip
+
+    # geometry
+
+    def plot_rect(self) -> QRectF:
+        """Where the lines are drawn."""
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        left = metrics.horizontalAdvance("888 MB") + 8
+        right = max((metrics.horizontalAdvance(name) + 8 for name, _ in self._layouts()), default=0.0)
+        return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -max(right, 6.0), -metrics.height() - 3)
+
+    def x_of(self, length: float) -> float:
+        plot = self.plot_rect()
+        return plot.left() + length * plot.width() / max(self._growth.length if self._growth else 1, 1)
+
+    def position_at(self, x: float) -> int | None:
+        plot, growth = self.plot_rect(), self._growth
+        if growth is None or not growth.length or not plot.left() <= x <= plot.right():
+            return None
+        return min(int((x - plot.left()) * growth.length / plot.width()), growth.length - 1)
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._theme.px(320), self._theme.px(150))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(140, self._theme.px(80))
+
+    # events
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.position_at(event.position().x()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        position = self.position_at(event.position().x())
+        if event.button() == Qt.MouseButton.LeftButton and position is not None:
+            self.positionClicked.emit(position)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        move, growth = _MOVES.get(Qt.Key(event.key())), self._growth
+        if move is None or growth is None or not growth.length:
+            event.ignore()
+            return
+        start = self._cursor if self._cursor is not None else -1
+        self.set_cursor(min(max(start + move, 0), growth.length - 1))
+        self.positionClicked.emit(self._cursor)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter, plot, growth = QPainter(self), self.plot_rect(), self._growth
+        painter.setFont(self._theme.font("hint"))
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        if growth is None or not growth.length:
+            return
+        high = HEADROOM * max(growth.used, growth.per_token * growth.length, growth.allocated_at(growth.length), 1)
+        self._paint_ground(painter, plot, growth, metrics)
+        self._paint_axes(painter, plot, growth, high, metrics)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_layouts(painter, plot, growth, high, metrics)
+        colours = self._theme.palette
+        end = float(growth.length)
+        formula: Points = [(0.0, 0.0), (end, growth.per_token * end)]
+        for points, colour, width, dashes in (
+            (growth.allocated_line(), colours.secondary, 1.4, (4.0, 3.0)),
+            (growth.used_line(), colours.accent, 2.2, ()),
+            (formula, colours.amber, 1.2, (2.0, 2.0)),
+        ):
+            painter.setPen(_pen(colour, width, dashes))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawPolyline(QPolygonF([self._point(plot, high, x, y) for x, y in points]))
+        self._paint_marks(painter, plot, growth, high)
+        self._paint_legend(painter, plot, metrics)
+
+    # inside
+
+    def _layouts(self) -> tuple[tuple[str, int], ...]:
+        return self._growth.layouts if self._growth else ()
+
+    def _point(self, plot: QRectF, high: float, x: float, y: float) -> QPointF:
+        return QPointF(self.x_of(x), plot.bottom() - y / high * plot.height())
+
+    def _paint_ground(self, painter: QPainter, plot: QRectF, growth: Growth, metrics: QFontMetricsF) -> None:
+        colours, edge = self._theme.palette, self.x_of(min(growth.n_prompt, growth.length))
+        prefill = QRectF(plot.left(), plot.top(), edge - plot.left(), plot.height())
+        decode = QRectF(edge, plot.top(), plot.right() - edge, plot.height())
+        painter.fillRect(prefill, colours.green_tint)
+        painter.fillRect(decode, colours.amber_tint)
+        for rect, words, colour in ((prefill, tr("prefill"), colours.green), (decode, tr("decode"), colours.amber)):
+            if rect.width() > metrics.horizontalAdvance(words) + 12:
+                painter.setPen(colour)
+                painter.drawText(rect.adjusted(0, 0, -5, -3), _BOTTOM_RIGHT, words)
+
+    def _paint_axes(
+        self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF
+    ) -> None:
+        colours = self._theme.palette
+        for value in ticks(0.0, high, max(1, int(plot.height() // (metrics.height() * 1.7)))):
+            y = round(plot.bottom() - value / high * plot.height()) + 0.5
+            painter.setPen(QPen(colours.line, 1))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            painter.setPen(colours.secondary)
+            place = QRectF(0, y - metrics.height() / 2, plot.left() - 5, metrics.height())
+            painter.drawText(place, _MIDDLE_RIGHT, short_amount(value, "B") if value else "0")
+        widest = metrics.horizontalAdvance(f"{growth.length:,}") + 16
+        free = plot.left() - widest
+        painter.setPen(colours.secondary)
+        for value in ticks(0.0, float(growth.length), max(1, int(plot.width() // widest))):
+            if value != int(value):
+                continue
+            text = f"{int(value):,}"
+            width = metrics.horizontalAdvance(text)
+            left = min(max(self.x_of(value) - width / 2, plot.left()), plot.right() - width)
+            if left >= free:
+                painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), text)
+                free = left + width + 8
+
+    def _paint_layouts(
+        self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF
+    ) -> None:
+        """What leaves the plot ends at its upper edge: an axis that held it would flatten what was measured."""
+        colours, end = self._theme.palette, float(growth.length)
+        for name, per_token in growth.layouts:
+            stop = min(end, high / max(per_token, 1))
+            painter.setPen(QPen(colours.secondary, 0.8))
+            last = self._point(plot, high, stop, stop * per_token)
+            painter.drawLine(self._point(plot, high, 0, 0), last)
+            painter.drawText(QPointF(last.x() + 4, max(last.y() + metrics.ascent() / 2, plot.top() + metrics.ascent())),
+                             name)  # fmt: skip
+
+    def _paint_marks(self, painter: QPainter, plot: QRectF, growth: Growth, high: float) -> None:
+        colours = self._theme.palette
+        for position, colour in ((self._cursor, colours.accent), (self._hovered, colours.secondary)):
+            if position is None or position >= growth.length:
+                continue
+            x = round(self.x_of(position + 0.5)) + 0.5
+            painter.setPen(QPen(colour, 1))
+            painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colours.accent)
+            painter.drawEllipse(self._point(plot, high, position + 0.5, growth.used_at(position)), 3, 3)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colours.accent)
+        painter.drawEllipse(self._point(plot, high, growth.length, growth.used), 3.4, 3.4)
+
+    def _paint_legend(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
+        colours, baseline = self._theme.palette, metrics.ascent()
+        x, entries = plot.left(), (
+            (tr("used"), _pen(colours.accent, 2.2, ())),
+            (tr("allocated"), _pen(colours.secondary, 1.4, (4.0, 3.0))),
+            (tr("formula"), _pen(colours.amber, 1.2, (2.0, 2.0))),
+        )  # fmt: skip
+        for words, pen in entries:
+            width = metrics.horizontalAdvance(words)
+            if x + 18 + width > self.width():
+                break
+            painter.setPen(pen)
+            y = baseline - metrics.xHeight() / 2
+            painter.drawLine(QPointF(x, y), QPointF(x + 14, y))
+            painter.setPen(colours.secondary)
+            painter.drawText(QPointF(x + 18, baseline), words)
+            x += 18 + width + 14
+
+    def _hover(self, position: int | None) -> None:
+        if position != self._hovered:
+            self.set_hovered(position)
+            self.positionHovered.emit(-1 if position is None else position)
+
+    def _describe(self) -> None:
+        self.setAccessibleDescription(self.readout())
+
+
+_BOTTOM_RIGHT = Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight
+_MIDDLE_RIGHT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+
+
+def _pen(colour: QColor, width: float, dashes: tuple[float, ...]) -> QPen:
+    pen = QPen(colour, width)
+    if dashes:
+        pen.setDashPattern(list(dashes))
+    return pen
