@@ -1,0 +1,270 @@
+"""Block walk: one token's way through the model, operation by operation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor, QResizeEvent
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSplitter
+
+from app.commands import Command
+from app.i18n import tr
+from app.panels.base import Changes, Need, Panel
+from app.panels.block_walk_detail import DetailView, Shown
+from app.panels.block_walk_texts import OpWords
+from app.panels.block_walk_words import foot_text, shape_text, unknown, words_of
+from app.session import Topic
+from app.widgets.folding import Floats, fold, strongest
+from app.widgets.heatmap_image import colour_table
+from app.widgets.info_button import InfoPopup
+from app.widgets.op_cards import Card, OpCards
+from app.widgets.place_bar import PlaceBar
+from app.widgets.readout import Part, Readout
+from app.widgets.ticks import figure
+from model.colormaps import Levels, colormap_for, lut
+from model.protocol.walk_requests import GetWalk, WalkOp, WalkPlace, WalkReply
+
+if TYPE_CHECKING:
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
+
+PICTURE = (10, 76)
+"""Cells of a card's picture at most, down and across."""
+NARROW = 640
+HELP = (
+    "One token on its way through the model. Choose a place at the top: the embedding, a block, or the output head; "
+    "then an operation. Each card shows its formula, the size of its result, its extremes and its length ‖x‖, and the "
+    "numbers themselves as a small picture. Enter opens an operation large, Backspace leads out again.\n\n"
+    "x′ = x + attention(norm(x)); x″ = x′ + feed-forward(norm(x′)). The list follows this model: a part it does not "
+    "have is not in it, and a part of its own is.\n\n"
+    "The numbers are captured while the block runs again on the stored stream; the green figure is how far its end is "
+    "from what the run stored.\n\n"
+    "Look for: what is added is short beside the stream it is added to, and one head's row or a few neurons stand out."
+)
+
+
+class BlockWalkPanel(Panel):
+    """The place in the bar, the operations as cards, the chosen one in full."""
+
+    panel_id: ClassVar[str] = "block_walk"
+    title: ClassVar[str] = "Block walk"
+    help_text: ClassVar[str] = HELP
+    watches: ClassVar[frozenset[str]] = frozenset({
+        Topic.MODEL, Topic.RUN, Topic.NODE, "layer", "head", "query", "hover_token",
+    })  # fmt: skip
+    area: ClassVar[str] = "bottom"
+    needs: ClassVar[Need] = "run"
+
+    def build(self) -> None:
+        theme = self.ctx.theme
+        self.place: WalkPlace = "block"
+        self.large = False
+        self.walk: WalkReply | None = None
+        self.arrays: list[Floats] = []
+        self._words: dict[str, OpWords] = {}
+        self._asked: object = None
+        self._chosen_id = ""
+        self.bar = PlaceBar(theme)
+        self.about = Readout(theme)
+        self.cards = OpCards(theme)
+        self.detail = DetailView(self)
+        row = QHBoxLayout()
+        row.setSpacing(10)
+        row.addWidget(self.bar, 3)
+        row.addWidget(self.about, 2)
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.setChildrenCollapsible(False)
+        self._split.setHandleWidth(12)
+        self._split.addWidget(self.cards)
+        self._split.addWidget(self.detail)
+        self._split.setStretchFactor(0, 1)
+        self._split.setStretchFactor(1, 1)
+        self.body.addLayout(row)
+        self.body.addWidget(self._split, 1)
+        self.bar.placeChosen.connect(self._on_place)
+        self.cards.cardChosen.connect(self._on_card)
+        self.cards.cardOpened.connect(self.open_card)
+        self.cards.infoWanted.connect(self._show_info)
+        self.detail.closed.connect(self.out)
+
+    def commands(self) -> Iterable[Command]:
+        def has_run() -> bool:
+            return self.ctx.session.run is not None
+
+        return (
+            Command(id="walk.into", title="Walk into", shortcuts=("Return", "Enter"), keys="unclaimed", menu="View",
+                    group=1, run=self.into, enabled=has_run),
+            Command(id="walk.out", title="Walk out", shortcuts=("Backspace",), keys="unclaimed", menu="View", group=1,
+                    run=self.out, enabled=has_run),
+        )  # fmt: skip
+
+    def refresh(self, changes: Changes) -> None:
+        session = self.ctx.session
+        if session.run is None or session.model is None:
+            return
+        if changes <= {"hover_token"}:
+            self.detail.follow_hover(self.ctx.selection.hover_token)
+            return
+        n_layers = session.model.n_layers
+        cell = {"embed": 0, "head": n_layers + 1}.get(self.place, self._layer() + 1)
+        self.bar.set_places(n_layers, cell)
+        self._ask()
+        self.detail.draw()
+
+    # commands
+
+    def into(self) -> None:
+        """Shows the panel, then the operations, then the chosen one large."""
+        if not self.isVisible():
+            self._come_forward()
+            self.cards.setFocus()
+        elif self.bar.hasFocus():
+            self.cards.setFocus()
+        else:
+            self.open_card(self.cards.chosen)
+
+    def out(self) -> None:
+        """From the large view to the cards, from the cards to the place."""
+        if self.large:
+            self.large = False
+            self._arrange()
+            self.cards.setFocus()
+        elif self.cards.hasFocus():
+            self.bar.setFocus()
+
+    def open_card(self, index: int) -> None:
+        """One operation over the whole panel."""
+        self._choose(index)
+        self.large = True
+        self._arrange()
+        self.detail.heat.setFocus()
+
+    # inside
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        narrow = self.width() < self.ctx.theme.px(NARROW)
+        self.cards.setVisible(not self.large)
+        self.detail.setVisible(self.large or not narrow)
+        self.detail.back.setVisible(self.large)
+
+    def _come_forward(self) -> None:
+        dock = self.parentWidget()
+        while dock is not None and not isinstance(dock, QDockWidget):
+            dock = dock.parentWidget()
+        if dock is not None:
+            dock.show()
+            dock.raise_()
+
+    def _layer(self) -> int:
+        layer = self.ctx.selection.layer
+        return layer if isinstance(layer, int) else 0
+
+    def _head(self) -> int:
+        head = self.ctx.selection.head
+        return head if isinstance(head, int) else 0
+
+    def _ask(self) -> None:
+        session, selection = self.ctx.session, self.ctx.selection
+        if session.phase == "decode" and self.walk is not None:
+            return  # tokens are streaming: the last NODE of them asks
+        message = GetWalk(place=self.place, position=selection.query, layer=self._layer(), head=self._head())
+        asked = (session.run_id, session.current_node, session.length, message)
+        if asked != self._asked:
+            self._asked = asked
+            self.ask(message, self._on_walk, slot="walk", on_error=lambda error: self._on_error(error, asked))
+
+    def _on_error(self, error: ErrorInfo, asked: object) -> None:
+        if self._asked == asked:
+            self._asked = None
+        del error
+
+    def _on_walk(self, reply: WalkReply, arrays: Arrays) -> None:
+        self.walk = reply
+        self.arrays = [np.asarray(arrays[str(index)]) for index in range(len(reply.ops))]
+        self._words = words_of(reply.place)
+        self._show_about(reply)
+        self._show_cards(reply)
+        ids = [op.id for op in reply.ops]
+        self._choose(ids.index(self._chosen_id) if self._chosen_id in ids else 0)
+
+    def _show_about(self, walk: WalkReply) -> None:
+        tokens, model = self.ctx.session.path_tokens(), self.ctx.session.model
+        piece = tokens[walk.position].piece if walk.position < len(tokens) else ""
+        parts: list[Part] = [(piece, "strong"), (f" ({walk.position:,})", "secondary")]
+        if walk.place == "block":
+            shared = model is not None and model.n_kv_heads < model.n_heads
+            kv = f" · KV {walk.kv_head}" if shared else ""
+            parts.append((f"  {tr('Head {head}', head=walk.head)}{kv}", "text"))
+        if math.isfinite(walk.error):
+            good = walk.error <= walk.bound
+            words = tr("differs from the run by {error}", error=figure(walk.error, 2))
+            parts.append(
+                (f"   {words if walk.error else tr('equals the run bit for bit')}", "green" if good else "red")
+            )
+        self.about.set_parts(parts)
+        self.about.setToolTip(tr(
+            "The largest difference between the end of this walk and what the run stored, over the largest magnitude "
+            "stored"
+        ))  # fmt: skip
+
+    def _show_cards(self, walk: WalkReply) -> None:
+        name = self.ctx.settings.panel("attention").get("colormap", "viridis")
+        masked = QColor(self.ctx.theme.palette.masked)
+        tables = {signed: colour_table(lut(colormap_for(name, signed=signed)), masked) for signed in (False, True)}
+        cards = [
+            self._card(op, values, self._words.get(op.id) or unknown(op))
+            for op, values in zip(walk.ops, self.arrays, strict=True)
+        ]
+        self.cards.set_cards(cards, tables)
+
+    def _card(self, op: WalkOp, values: Floats, words: OpWords) -> Card:
+        levels = Levels.spanning(op.low, op.high, signed=op.low < 0)
+        rows = values
+        if len(values) == 1 and op.cols != "key":
+            rows = fold(values[0], aspect=10.0).values
+        picture = levels.pixels(strongest(rows, *PICTURE))
+        marked = op.first_row if op.first_row >= 0 and len(values) <= PICTURE[0] and len(values) > 1 else -1
+        return Card(
+            title=words.title, formula=op.formula, shape=shape_text(op), foot=foot_text(op), picture=picture,
+            signed=levels.signed, marked=marked,
+        )  # fmt: skip
+
+    def _on_place(self, cell: int) -> None:
+        n_layers = self.ctx.selection.n_layers
+        self.place = "embed" if cell == 0 else "head" if cell == n_layers + 1 else "block"
+        if self.place == "block":
+            self.ctx.selection.set_layer(cell - 1)
+        self.mark("view")
+
+    def _on_card(self, index: int) -> None:
+        self._choose(index)
+
+    def _choose(self, index: int) -> None:
+        if self.walk is None or not 0 <= index < len(self.walk.ops):
+            return
+        op = self.walk.ops[index]
+        self._chosen_id = op.id
+        self.cards.set_chosen(index)
+        words = self._words.get(op.id) or unknown(op)
+        self.detail.show_op(Shown(walk=self.walk, op=op, values=self.arrays[index], words=words), large=self.large)
+
+    def _show_info(self, index: int, at: QPoint) -> None:
+        if self.walk is None:
+            return
+        op = self.walk.ops[index]
+        words = self._words.get(op.id) or unknown(op)
+        popup = InfoPopup(self.ctx.theme, words.title, f"{op.formula}\n\n{words.text}", self)
+        popup.adjustSize()
+        screen = self.screen().availableGeometry()
+        at.setX(max(screen.left(), min(at.x(), screen.right() - popup.width())))
+        at.setY(max(screen.top(), min(at.y() + 8, screen.bottom() - popup.height())))
+        popup.move(at)
+        popup.show()

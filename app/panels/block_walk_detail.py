@@ -1,0 +1,429 @@
+"""One operation of the walk in full: formula, statistics, the tensor, its terms, the same at every position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+
+from app.i18n import tr
+from app.panels.attention_copy import number, table_text
+from app.panels.block_walk_texts import OpWords
+from app.panels.block_walk_words import axis_name, list_title, parts_title, shape_text, statistics
+from app.widgets.bar_table import BarTable
+from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.elided_label import ElidedLabel
+from app.widgets.folding import Floats, Folded, fold
+from app.widgets.heatmap import HeatMap
+from app.widgets.heatmap_image import Tile
+from app.widgets.heatmap_layout import Options
+from app.widgets.heatmap_table import MatrixTable
+from app.widgets.info_button import InfoButton
+from app.widgets.readout import Part, Readout
+from app.widgets.segmented import Segmented
+from app.widgets.ticks import figure
+from model.colormaps import Levels, colormap_for, lut
+from model.protocol.walk_requests import GetWalkTensor, WalkAxis, WalkOp, WalkReply, WalkTensorReply, WalkWhat
+
+if TYPE_CHECKING:
+    from app.panels.base import Panel
+    from model.protocol.framing import Arrays
+
+Span = tuple[int, int]
+MOST_COPIED = 65_536
+LIST_WIDTH = 220
+LEAST_HEIGHT = 84
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shown:
+    """What is drawn: the operation, its array (rows, cols), and the walk it is of."""
+
+    walk: WalkReply
+    op: WalkOp
+    values: Floats
+    words: OpWords
+
+
+class DetailView(QWidget):
+    """`closed`: the way out of the large view. Owns the choice between the token, its terms and all positions."""
+
+    closed = Signal()
+
+    def __init__(self, panel: Panel) -> None:
+        super().__init__(panel)
+        self._panel, self._ctx = panel, panel.ctx
+        theme = panel.ctx.theme
+        self.shown: Shown | None = None
+        self.folded: Folded | None = None
+        self._asked: GetWalkTensor | None = None
+        self._levels: tuple[float, float] | None = None
+        self.title = ElidedLabel()
+        self.title.setFont(theme.font("title"))
+        self.info = InfoButton(theme, "", "")
+        self.what = Segmented(
+            theme, [("token", tr("this token")), ("parts", tr("terms")), ("positions", tr("all positions"))],
+            label=tr("What is drawn"),
+            tips={"parts": tr("The terms that sum to this result"),
+                  "positions": tr("This result at every position of the text")},
+        )  # fmt: skip
+        self.table_button = QPushButton(tr("Table"))
+        self.table_button.setCheckable(True)
+        self.table_button.setToolTip(tr("The same numbers as a table"))
+        self.back = QPushButton(tr("Back"))
+        self.back.setToolTip(tr("Back to the operations (Backspace)"))
+        for button in (self.table_button, self.back):
+            button.setProperty("compact", True)
+        self.formula = QLabel()
+        self.formula.setTextFormat(Qt.TextFormat.PlainText)
+        self.formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.formula.setWordWrap(True)
+        self.stats = Readout(theme)
+        self.heat = HeatMap(theme, tr("Result of the operation"), options=Options(square=False, readout=False))
+        self.table = MatrixTable(theme, tr("Result of the operation"))
+        self.readout = Readout(theme)
+        self.list_title = ElidedLabel()
+        self.list_title.setProperty("role", "hint")
+        self.list = BarTable(theme, tr("Tokens beside the operation"))
+        self._lay_out()
+        self._connect()
+
+    def show_op(self, shown: Shown | None, *, large: bool) -> None:
+        """Draws an operation, or nothing."""
+        before, self.shown = self.shown, shown
+        self.back.setVisible(large)
+        if shown is None:
+            self.heat.clear()
+            self.heat.set_shape(0, 0)
+            return
+        op = shown.op
+        self.title.setText(f"{shown.words.title}   {op.letters} {shape_text(op)}")
+        self.info.set_text(shown.words.title, f"{op.formula}\n\n{shown.words.text}")
+        self.formula.setText(op.formula)
+        self.formula.setFont(self._ctx.theme.font("mono"))
+        self.stats.set_parts(statistics(op))
+        self.what.set_enabled("parts", op.parts_rows != "one")
+        self.what.set_enabled("positions", op.at_positions)
+        if before is None or before.op.id != op.id:
+            allowed = {"token": True, "parts": op.parts_rows != "one", "positions": op.at_positions}
+            if not allowed[self.what.key()]:
+                self.what.set_key("token")
+        self._asked = self._levels = None
+        self._show_list()
+        self.draw()
+
+    def draw(self) -> None:
+        """The picture of what is chosen."""
+        if self.shown is None:
+            return
+        if self.what.key() == "token":
+            self._draw_token(self.shown)
+        else:
+            self._ask_tensor(self.shown, "parts" if self.what.key() == "parts" else "positions")
+
+    def follow_hover(self, token: int | None) -> None:
+        """The token pointed at elsewhere."""
+        self.heat.set_linked(token if self._axis(rows=True) in ("key", "position") else None)
+        if token is not None and self._axis(rows=False) == "key" and self.heat.shape[0] == 1:
+            self.heat.set_hovered((0, token))
+
+    def matrix(self) -> tuple[list[str], list[str], Floats] | None:
+        """What is drawn as rows, columns and values, as far as it is exact and here."""
+        if self.shown is None or not self.heat.tiles:
+            return None
+        tile = self.heat.tiles[-1]
+        if tile.values is None:
+            return None
+        rows = [self.heat.row_axis.piece(i) for i in range(*tile.rows)]
+        cols = [self.heat.col_axis.piece(i) for i in range(*tile.cols)]
+        return rows, cols, np.asarray(tile.values)
+
+    # inside: drawing
+
+    def _draw_token(self, shown: Shown) -> None:
+        values, op = shown.values, shown.op
+        self.folded = None
+        pieces = [token.piece for token in self._ctx.session.path_tokens()]
+        rows: list[str] = [str(i) for i in range(len(values))]
+        if len(values) == 1 and op.cols != "key":
+            self.folded = fold(values[0])
+            values = self.folded.values
+            rows = [f"{i * self.folded.width:,}" for i in range(len(values))]
+            cols = []
+        else:
+            cols = pieces if op.cols == "key" else []
+            rows = [""] if len(values) == 1 else [f"{axis_name(op.rows)} {i}" for i in range(len(values))]
+        levels = Levels.spanning(op.low, op.high, signed=op.low < 0)
+        self._set_matrix(values.shape, rows, cols)
+        self._set_colours(levels, pooled=op.pooled)
+        tile = Tile(
+            pixels=levels.pixels(values), rows=(0, values.shape[0]), cols=(0, values.shape[1]), values=values,
+            signed=levels.signed,
+        )  # fmt: skip
+        self.heat.set_tile(tile, key=("token", op.id, levels.low, levels.high))
+        self.heat.set_selected((op.first_row, 0) if op.first_row >= 0 else None)
+
+    def _ask_tensor(self, shown: Shown, what: WalkWhat) -> None:
+        walk, op = shown.walk, shown.op
+        self.folded = None
+        pieces = [token.piece for token in self._ctx.session.path_tokens()]
+        if what == "positions":
+            shape, rows = (walk.length, op.shape[-1]), pieces
+        elif op.parts_rows == "head":
+            shape, rows = (self._ctx.selection.n_heads, op.shape[0]), []
+        else:
+            n_keys = walk.position + 1 if op.id == "attn.z" else walk.length
+            model = self._ctx.session.model
+            shape, rows = (n_keys, model.d_head if model else op.shape[0]), pieces
+        self._set_matrix(shape, rows, [])
+        row_span, col_span, height, width = self.heat.wanted()
+        message = GetWalkTensor(
+            place=walk.place, op=op.id, what=what, position=walk.position, layer=walk.layer, head=walk.head,
+            rows=row_span, cols=col_span, height=height, width=width,
+        )  # fmt: skip
+        if message != self._asked:
+            self._asked = message
+            self._panel.ask(
+                message, lambda reply, arrays: self._on_tensor(reply, arrays, message), slot="tensor",
+                on_error=lambda _error: self._forget(message),
+            )  # fmt: skip
+
+    def _on_tensor(self, reply: WalkTensorReply, arrays: Arrays, message: GetWalkTensor) -> None:
+        if self._asked != message or self.shown is None:
+            return
+        levels = Levels(low=reply.low, high=reply.high, signed=reply.low < 0)
+        self.heat.set_shape(*reply.shape)
+        self._set_colours(levels, pooled=reply.pooled)
+        tile = Tile(
+            pixels=np.ascontiguousarray(arrays["pixels"]), rows=reply.rows, cols=reply.cols,
+            values=arrays.get("values"), signed=levels.signed,
+        )  # fmt: skip
+        self.heat.set_tile(tile, key=(message.what, message.op, reply.low, reply.high))
+        if message.what == "parts":
+            title = parts_title(self.shown.op)
+            error = tr("sum − result: {error}", error=figure(reply.total, 2))
+            self.stats.set_parts([(title + "   ", "secondary"), (error, "green" if reply.total < 1e-4 else "amber")])
+        else:
+            self.stats.set_parts(statistics(self.shown.op))
+            self.heat.set_selected((self.shown.walk.position, 0))
+
+    def _set_matrix(self, shape: tuple[int, int], rows: list[str], cols: list[str]) -> None:
+        if self.heat.shape != shape:
+            self.heat.clear()
+            self.heat.set_shape(*shape)
+            self.heat.reset_view()
+        self.heat.set_axis_tokens(rows[: shape[0]], cols[: shape[1]])
+        self.table.blocks.set_matrix(shape, rows[: shape[0]], cols[: shape[1]])
+
+    def _set_colours(self, levels: Levels, *, pooled: bool) -> None:
+        name = colormap_for(self._ctx.settings.panel("attention").get("colormap", "viridis"), signed=levels.signed)
+        self.heat.set_lut(lut(name))
+        words = scale_words("linear", fixed=False)
+        if pooled:
+            words += f" · {tr('strongest of each pixel')}"
+        middle = (levels.low + levels.high) / 2
+        self.heat.set_bar(BarText(values=(levels.low, middle, levels.high), scale=words))
+
+    def _show_list(self) -> None:
+        assert self.shown is not None
+        op, tokens = self.shown.op, self.shown.op.tokens
+        for widget in (self.list, self.list_title):
+            widget.setVisible(bool(tokens))
+        if not tokens:
+            return
+        self.list_title.setText(list_title(op))
+        if op.id == "attn.pattern":
+            pieces = [token.piece for token in self._ctx.session.path_tokens()]
+            self.list.set_values(pieces, self.shown.values[0], name=tr("weight"))
+            return
+        pieces = [token.piece or tr("expert {n}", n=token.id) for token in tokens]
+        self.list.set_values(pieces, np.array([token.value for token in tokens], np.float32))
+
+    # inside: pointing
+
+    def _axis(self, *, rows: bool) -> WalkAxis:
+        if self.shown is None:
+            return "one"
+        op, what = self.shown.op, self.what.key()
+        if what == "positions":
+            return "position" if rows else op.cols
+        if what == "parts":
+            return op.parts_rows if rows else op.parts_cols
+        return op.rows if rows else op.cols
+
+    def _point(self) -> None:
+        """The line that says what the cell pointed at is."""
+        cell = self.heat.hovered or self.heat.selected
+        if self.shown is None or cell is None:
+            self.readout.set_parts([])
+            return
+        parts: list[Part] = []
+        if self.folded is not None:
+            index = self.folded.index(*cell)
+            if index is None:
+                self.readout.set_parts([])
+                return
+            step = self.shown.op.shape[0] / self.folded.count
+            parts += [(f"{axis_name(self.shown.op.cols)} ", "secondary"), (f"{int(index * step):,}   ", "strong")]
+        else:
+            for axis, at, labels in (
+                (self._axis(rows=True), cell[0], self.heat.row_axis),
+                (self._axis(rows=False), cell[1], self.heat.col_axis),
+            ):
+                if axis == "one":
+                    continue
+                parts.append((f"{axis_name(axis)} ", "secondary"))
+                if axis in ("key", "position"):
+                    parts.append((labels.piece(at) + " ", "strong"))
+                parts.append((f"{at:,}   ", "strong"))
+        value = self.heat.value_of(cell)
+        hidden = value is not None and np.isnan(value)
+        words = "…" if value is None else tr("hidden by the mask") if hidden else figure(value, 6)
+        parts.append((words, "secondary" if hidden or value is None else "strong"))
+        self.readout.set_parts(parts)
+
+    def _on_hover(self, row: int, col: int) -> None:
+        self._point()
+        token = None
+        for axis, at in ((self._axis(rows=True), row), (self._axis(rows=False), col)):
+            if row >= 0 and axis in ("key", "position"):
+                token = at
+        if self.folded is None:
+            self._ctx.selection.set_hover(token=token)
+
+    def _on_click(self, row: int, col: int) -> None:
+        selection = self._ctx.selection
+        self._point()
+        if self.folded is not None or self.shown is None:
+            return
+        if self._axis(rows=True) == "position":
+            selection.set_query(row)
+        elif self._axis(rows=True) == "key":
+            selection.set_key(row)
+        elif self._axis(rows=False) == "key":
+            selection.set_key(col)
+        elif self._axis(rows=True) == "head":
+            selection.set_head(row)
+
+    def _ask_value(self, row: int, col: int) -> None:
+        asked = self._asked
+        if self.what.key() == "token" or asked is None:
+            return
+        message = GetWalkTensor(
+            place=asked.place, op=asked.op, what=asked.what, position=asked.position, layer=asked.layer,
+            head=asked.head, rows=(row, row + 1), cols=(col, col + 1), height=1, width=1,
+        )  # fmt: skip
+
+        def answer(_reply: WalkTensorReply, arrays: Arrays) -> None:
+            if self._asked is not None and self._asked.op == message.op and "values" in arrays:
+                value = float(arrays["values"][0, 0])
+                self.heat.set_cell_value(row, col, None if np.isnan(value) else value)
+                self._point()
+
+        self._panel.ask(message, answer, slot="cell")
+
+    def _ask_block(self, rows: Span, cols: Span) -> None:
+        if self.shown is None:
+            return
+        if self.what.key() == "token":
+            values = self.folded.values if self.folded is not None else self.shown.values
+            self.table.blocks.set_block(rows, cols, values[slice(*rows), slice(*cols)])
+            return
+        walk, op = self.shown.walk, self.shown.op
+        message = GetWalkTensor(
+            place=walk.place, op=op.id, what="parts" if self.what.key() == "parts" else "positions",
+            position=walk.position, layer=walk.layer, head=walk.head, rows=rows, cols=cols,
+            height=rows[1] - rows[0], width=cols[1] - cols[0],
+        )  # fmt: skip
+
+        def answer(_reply: WalkTensorReply, arrays: Arrays) -> None:
+            if self.shown is not None and self.shown.op.id == op.id and "values" in arrays:
+                self.table.blocks.set_block(rows, cols, arrays["values"])
+
+        self._panel.ask(message, answer)
+
+    def _copy(self, what: str) -> None:
+        found, cell = self.matrix(), self.heat.hovered or self.heat.selected
+        text = ""
+        if what == "cell" and cell is not None and (value := self.heat.value_of(cell)) is not None:
+            text = number(value)
+        elif found is not None and what == "row" and cell is not None:
+            text = table_text([found[0][cell[0]]], found[1], found[2][cell[0]][None])
+        elif found is not None and what == "matrix":
+            text = table_text(*found)
+        if text:
+            QGuiApplication.clipboard().setText(text)
+        self._ctx.notify.say(tr("Copied.") if text else tr("Point at a cell first."))
+
+    def _forget(self, message: GetWalkTensor) -> None:
+        if self._asked == message:
+            self._asked = None
+
+    # inside: widgets
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setContentsMargins(0, 0, 0, 0)
+        head.setSpacing(6)
+        for widget in (self.back, self.title, self.info, self.what, self.table_button):
+            head.addWidget(widget, 1 if widget is self.title else 0)
+        self.picture = QStackedWidget()
+        self.picture.addWidget(self.heat)
+        self.picture.addWidget(self.table)
+        side = QVBoxLayout()
+        side.setSpacing(2)
+        side.addWidget(self.list_title)
+        side.addWidget(self.list, 1)
+        holder = QHBoxLayout()
+        holder.setSpacing(10)
+        holder.addWidget(self.picture, 1)
+        holder.addLayout(side)
+        self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))
+        for widget in (self.heat, self.table, self.list):  # the panel is often low: what is cut off can be scrolled
+            widget.setMinimumHeight(self._ctx.theme.px(LEAST_HEIGHT))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        column.addLayout(head)
+        column.addWidget(self.formula)
+        column.addWidget(self.stats)
+        column.addLayout(holder, 1)
+        column.addWidget(self.readout)
+
+    def _connect(self) -> None:
+        self.what.keyChanged.connect(lambda _key: self._on_what())
+        self.heat.cellHovered.connect(self._on_hover)
+        self.heat.cellClicked.connect(self._on_click)
+        self.heat.valueWanted.connect(self._ask_value)
+        self.heat.viewChanged.connect(lambda: self._panel.mark("view"))
+        self.heat.copyWanted.connect(self._copy)
+        self.heat.tableWanted.connect(lambda: self.table_button.setChecked(True))
+        self.table.blocks.blockWanted.connect(self._ask_block)
+        self.table_button.toggled.connect(lambda shown: self.picture.setCurrentIndex(int(shown)))
+        self.list.positionHovered.connect(self._on_list_hover)
+        self.list.positionClicked.connect(self._on_list_click)
+        self.back.clicked.connect(self.closed)
+        self._ctx.theme.changed.connect(self._restyle)
+
+    def _on_what(self) -> None:
+        self._asked = None
+        if self.shown is not None:
+            self.stats.set_parts(statistics(self.shown.op))
+        self.draw()
+
+    def _on_list_hover(self, index: int) -> None:
+        if self.shown is not None and self.shown.op.id == "attn.pattern":
+            self._ctx.selection.set_hover(token=index if index >= 0 else None)
+
+    def _on_list_click(self, index: int) -> None:
+        if self.shown is not None and self.shown.op.id == "attn.pattern":
+            self._ctx.selection.set_key(index)
+
+    def _restyle(self) -> None:
+        self.title.setFont(self._ctx.theme.font("title"))
+        self.formula.setFont(self._ctx.theme.font("mono"))
+        self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))

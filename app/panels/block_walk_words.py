@@ -1,0 +1,72 @@
+"""How the block walk names things: operations, axes, statistics."""
+
+from __future__ import annotations
+
+from app.i18n import tr
+from app.panels.block_walk_texts import OpWords, attention_words, end_words, feed_forward_words
+from app.widgets.readout import Part
+from app.widgets.ticks import figure, short
+from model.protocol.walk_requests import WalkAxis, WalkOp, WalkPlace
+
+
+def words_of(place: WalkPlace) -> dict[str, OpWords]:
+    """The texts of every operation of a place, by id."""
+    if place == "block":
+        return attention_words() | feed_forward_words()
+    return end_words() | attention_words()
+
+
+def unknown(op: WalkOp) -> OpWords:
+    """An operation of a newer engine: its id and formula."""
+    return OpWords(title=op.id, what=op.formula, look="")
+
+
+def axis_name(axis: WalkAxis) -> str:
+    """What an index along an axis is called."""
+    return {
+        "one": "", "dim": tr("dimension"), "head": tr("head"), "kv_head": tr("KV head"), "key": tr("key"),
+        "neuron": tr("neuron"), "expert": tr("expert"), "slot": tr("chosen expert"), "token": tr("token"),
+        "position": tr("position"),
+    }[axis]  # fmt: skip
+
+
+def shape_text(op: WalkOp) -> str:
+    """A shape in letters and numbers: "(H, D) 9 × 64"."""
+    return " × ".join(f"{size:,}" for size in op.shape)
+
+
+def foot_text(op: WalkOp) -> str:
+    """The last line of a card: extremes and length."""
+    return f"{short(op.low)} … {short(op.high)}   ‖x‖ {short(op.norm)}"
+
+
+def statistics(op: WalkOp) -> list[Part]:
+    """All statistics in a line."""
+    parts: list[Part] = []
+    for name, value in ((tr("min"), op.low), (tr("max"), op.high), (tr("mean"), op.mean), ("σ", op.std),
+                        ("‖x‖", op.norm)):  # fmt: skip
+        parts += [(f"{name} ", "secondary"), (figure(value), "strong"), ("   ", "text")]
+    if op.note:
+        parts.append((op.note, "accent"))
+    return parts
+
+
+def list_title(op: WalkOp) -> str:
+    """What the list beside a picture holds."""
+    return {
+        "embed.row": tr("nearest rows of the table, cosine"),
+        "attn.pattern": tr("keys read most"),
+        "moe.weights": tr("chosen experts, weight"),
+        "head.logits": tr("largest logits"),
+        "head.softmax": tr("likeliest next tokens"),
+    }.get(op.id, "")
+
+
+def parts_title(op: WalkOp) -> str:
+    """What the terms of an operation are."""
+    return {
+        "attn.dots": tr("q·k of every key and dimension: a row sums to its product"),
+        "attn.scaled": tr("q·k/√d of every key and dimension: a row sums to its score"),
+        "attn.z": tr("weight × v of every key: a column sums to the result"),
+        "attn.proj": tr("what each head writes: a column sums to the result"),
+    }.get(op.id, "")

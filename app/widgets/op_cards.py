@@ -1,0 +1,270 @@
+"""Operations as cards in running order: name, formula, a small picture of the result, its shape and length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+    from app.widgets.heatmap_image import Colours
+
+WIDTH, HEIGHT, GAP, ARROW = 168, 78, 6, 10
+PADDING = 8.0
+INFO = 16.0
+Key = Qt.Key
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Card:
+    """`picture` uint8 (h, w) pixels of a colour map, 0 masked; `marked`: a row of it to point at, -1 for none."""
+
+    title: str
+    formula: str
+    shape: str
+    foot: str
+    picture: NDArray[np.uint8]
+    signed: bool
+    marked: int = -1
+
+
+class OpCards(QAbstractScrollArea):
+    """`cardChosen` on click and arrows, `cardOpened` on double click and Enter, `infoWanted` (index, where) on ⓘ."""
+
+    cardChosen = Signal(int)
+    cardOpened = Signal(int)
+    infoWanted = Signal(int, object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._cards: tuple[Card, ...] = ()
+        self._tables: dict[bool, Colours] = {}
+        self._images: dict[int, QImage] = {}
+        self._chosen, self._hovered = 0, -1
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)
+        self.setAccessibleName(tr("Operations"))
+        theme.changed.connect(self._relayout)
+
+    # state → widget
+
+    def set_cards(self, cards: Sequence[Card], tables: dict[bool, Colours]) -> None:
+        """`tables`: colours of signed and of one-signed pictures."""
+        count = len(self._cards)
+        self._cards, self._tables = tuple(cards), tables
+        self._images = {}
+        if count != len(self._cards):
+            self._relayout()
+        self._describe()
+        self.viewport().update()
+
+    def set_chosen(self, index: int) -> None:
+        """Shows a card as chosen; emits nothing."""
+        if index != self._chosen:
+            self._chosen = index
+            self._reveal(index)
+            self._describe()
+            self.viewport().update()
+
+    @property
+    def chosen(self) -> int:
+        return self._chosen
+
+    # geometry
+
+    @property
+    def columns(self) -> int:
+        pitch = self._theme.px(WIDTH) + GAP + ARROW
+        return max(1, (self.viewport().width() + GAP + ARROW) // pitch)
+
+    def card_rect(self, index: int) -> QRectF:
+        """Where a card is in the viewport."""
+        columns = self.columns
+        width = (self.viewport().width() - (columns - 1) * (GAP + ARROW)) / columns
+        row, col = divmod(index, columns)
+        height = self._theme.px(HEIGHT)
+        top = row * (height + GAP) - self.verticalScrollBar().value()
+        return QRectF(col * (width + GAP + ARROW), top, width, height).adjusted(0.5, 0.5, -0.5, -0.5)
+
+    def card_at(self, point: QPointF) -> int:
+        for index in range(len(self._cards)):
+            if self.card_rect(index).contains(point):
+                return index
+        return -1
+
+    def sizeHint(self) -> QSize:
+        return QSize(3 * self._theme.px(WIDTH), 2 * self._theme.px(HEIGHT) + GAP)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._theme.px(WIDTH), self._theme.px(HEIGHT) + 2)
+
+    # events
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._relayout()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
+        shown = QRectF(self.viewport().rect())
+        for index, card in enumerate(self._cards):
+            rect = self.card_rect(index)
+            if rect.intersects(shown):
+                self._paint_card(painter, index, card, rect)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.card_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(-1)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        index = self.card_at(event.position())
+        if event.button() != Qt.MouseButton.LeftButton or index < 0:
+            return
+        self._choose(index)
+        if self._info_rect(self.card_rect(index)).contains(event.position()):
+            self.infoWanted.emit(index, self.viewport().mapToGlobal(event.position().toPoint()))
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        index = self.card_at(event.position())
+        if index >= 0 and not self._info_rect(self.card_rect(index)).contains(event.position()):
+            self.cardOpened.emit(index)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        last = len(self._cards) - 1
+        moves = {
+            Key.Key_Left: self._chosen - 1, Key.Key_Right: self._chosen + 1, Key.Key_Up: self._chosen - self.columns,
+            Key.Key_Down: self._chosen + self.columns, Key.Key_Home: 0, Key.Key_End: last,
+        }  # fmt: skip
+        target = moves.get(Key(event.key()))
+        if event.key() in (Key.Key_Return, Key.Key_Enter) and last >= 0:
+            self.cardOpened.emit(self._chosen)
+        elif event.key() == Key.Key_I and last >= 0:
+            at = self.card_rect(self._chosen).bottomLeft().toPoint()
+            self.infoWanted.emit(self._chosen, self.viewport().mapToGlobal(at))
+        elif target is not None and last >= 0:
+            if 0 <= target <= last:
+                self._choose(target)
+        else:
+            event.ignore()
+
+    # inside
+
+    def _paint_card(self, painter: QPainter, index: int, card: Card, rect: QRectF) -> None:
+        colours, theme = self._theme.palette, self._theme
+        chosen = index == self._chosen
+        painter.setBrush(colours.accent_tint if chosen else colours.hover if index == self._hovered else colours.raised)
+        painter.setPen(QPen(colours.accent if chosen else colours.line, 1))
+        painter.drawRoundedRect(rect, 6, 6)
+        inside = rect.adjusted(PADDING, 5, -PADDING, -5)
+        ui, hint, mono = theme.font("ui", bold=True), theme.font("hint"), theme.font("mono_small")
+        hints = QFontMetricsF(hint)
+        shape = hints.horizontalAdvance(card.shape)
+        line = QRectF(inside.left(), inside.top(), inside.width(), QFontMetricsF(ui).height())
+        self._text(painter, line.adjusted(0, 0, -shape - INFO - 8, 0), card.title, ui, colours.text)
+        self._text(painter, line.adjusted(0, 0, -INFO - 2, 0), card.shape, hint, colours.secondary, right=True)
+        self._paint_info(painter, self._info_rect(rect))
+        line = QRectF(inside.left(), line.bottom() + 1, inside.width(), QFontMetricsF(mono).height())
+        self._text(painter, line, card.formula, mono, colours.text)
+        foot = QRectF(inside.left(), inside.bottom() - hints.height(), inside.width(), hints.height())
+        self._text(painter, foot, card.foot, hint, colours.secondary)
+        picture = QRectF(inside.left(), line.bottom() + 3, inside.width(), max(foot.top() - line.bottom() - 6, 2))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+        painter.drawImage(picture, self._image(index, card))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if card.marked >= 0:
+            height = picture.height() / card.picture.shape[0]
+            painter.setPen(QPen(colours.cursor, 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            row = QRectF(picture.left() - 1, picture.top() + card.marked * height, picture.width() + 2, height)
+            painter.drawRect(row.adjusted(0, -0.5, 0, 0.5))
+        if index + 1 < len(self._cards) and (index + 1) % self.columns:
+            middle = QPointF(rect.right() + (GAP + ARROW) / 2, rect.center().y())
+            painter.setPen(QPen(colours.secondary, 1.3))
+            painter.drawPolyline([middle + QPointF(-2, -4), middle + QPointF(2, 0), middle + QPointF(-2, 4)])
+
+    def _paint_info(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setPen(QPen(self._theme.palette.secondary, 1))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        centre = rect.center()
+        painter.drawEllipse(centre, 5.5, 5.5)
+        painter.drawLine(centre + QPointF(0, -0.5), centre + QPointF(0, 2.8))
+        painter.drawPoint(centre + QPointF(0, -2.8))
+
+    def _info_rect(self, rect: QRectF) -> QRectF:
+        return QRectF(rect.right() - PADDING - INFO + 3, rect.top() + 4, INFO, INFO)
+
+    def _text(
+        self, painter: QPainter, rect: QRectF, text: str, font: QFont, colour: QColor, *, right: bool = False
+    ) -> None:
+        painter.setFont(font)
+        painter.setPen(colour)
+        shown = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 1)
+        side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
+        painter.drawText(rect, side | Qt.AlignmentFlag.AlignVCenter, shown)
+
+    def _image(self, index: int, card: Card) -> QImage:
+        if index not in self._images:
+            colours = np.ascontiguousarray(self._tables[card.signed][card.picture])
+            height, width = card.picture.shape
+            image = QImage(colours.data, width, height, 4 * width, QImage.Format.Format_RGB32)
+            self._images[index] = image.copy()
+        return self._images[index]
+
+    def _choose(self, index: int) -> None:
+        if index != self._chosen:
+            self.set_chosen(index)
+            self.cardChosen.emit(index)
+
+    def _hover(self, index: int) -> None:
+        if index != self._hovered:
+            self._hovered = index
+            self.viewport().setToolTip(self._cards[index].formula if index >= 0 else "")
+            self.viewport().update()
+
+    def _relayout(self) -> None:
+        bar, height = self.verticalScrollBar(), self._theme.px(HEIGHT) + GAP
+        rows = -(-len(self._cards) // self.columns)
+        bar.setPageStep(self.viewport().height())
+        bar.setSingleStep(height // 2)
+        bar.setRange(0, max(0, rows * height - GAP - self.viewport().height()))
+        self.viewport().update()
+
+    def _reveal(self, index: int) -> None:
+        rect, bar = self.card_rect(index), self.verticalScrollBar()
+        if rect.top() < 0:
+            bar.setValue(bar.value() + round(rect.top()))
+        elif rect.bottom() > self.viewport().height():
+            bar.setValue(bar.value() + round(rect.bottom() - self.viewport().height()))
+
+    def _describe(self) -> None:
+        if 0 <= self._chosen < len(self._cards):
+            card = self._cards[self._chosen]
+            self.setAccessibleDescription(f"{card.title}: {card.formula}, {card.shape}, {card.foot}")

@@ -1,0 +1,141 @@
+"""Where in the model one is: the way in, every block, the way out, as one row of cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.i18n import tr
+from app.widgets.ticks import nice_count
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+HEIGHT = 26
+GAP = 2.0
+Key = Qt.Key
+
+
+class PlaceBar(QWidget):
+    """Cell 0 is the way in, 1 … n the blocks 0 … n - 1, n + 1 the way out. `placeChosen` carries a cell; arrows, Home
+    and End choose."""
+
+    placeChosen = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._blocks, self._place = 1, 0
+        self._hovered = -1
+        self.setAccessibleName(tr("Place in the model"))
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self._restyle)
+
+    def set_places(self, blocks: int, place: int) -> None:
+        """How many blocks there are, and where one is."""
+        if (blocks, place) != (self._blocks, self._place):
+            self._blocks, self._place = blocks, place
+            self.setAccessibleDescription(self.name(place))
+            self.update()
+
+    @property
+    def place(self) -> int:
+        return self._place
+
+    def name(self, cell: int) -> str:
+        """What a cell is."""
+        if cell == 0:
+            return tr("Embedding")
+        return tr("Output head") if cell == self._blocks + 1 else tr("Block {layer}", layer=cell - 1)
+
+    def sizeHint(self) -> QSize:
+        return QSize(420, self._theme.px(HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(140, self._theme.px(HEIGHT))
+
+    def cell_rect(self, cell: int) -> QRectF:
+        """Where a cell is drawn."""
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        ends = [metrics.horizontalAdvance(self.name(end)) + 16 for end in (0, self._blocks + 1)]
+        inner = max(self.width() - sum(ends) - 2 * GAP, 8.0)
+        pitch = min(inner / self._blocks, self._theme.px(40))
+        if cell == 0:
+            return QRectF(0.5, 0.5, ends[0] - 1, self.height() - 1)
+        left = ends[0] + GAP + (cell - 1) * pitch
+        width = ends[1] - 1 if cell == self._blocks + 1 else max(pitch - GAP, 1.5)
+        return QRectF(left + 0.5, 0.5, width, self.height() - 1)
+
+    def cell_at(self, x: float) -> int:
+        """The cell at a place along the bar, -1 for none."""
+        for cell in range(self._blocks + 2):
+            rect = self.cell_rect(cell)
+            if rect.left() - GAP <= x <= rect.right():
+                return cell
+        return -1
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colours = self._theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        font = self._theme.font("hint")
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        pitch = self.cell_rect(1).width() + GAP
+        step = nice_count((metrics.horizontalAdvance("000") + 4) / pitch) if pitch > 0 else 1
+        for cell in range(self._blocks + 2):
+            rect, here = self.cell_rect(cell), cell == self._place
+            painter.setPen(QPen(colours.accent if here else colours.line, 1))
+            fill = colours.accent if here else colours.hover if cell == self._hovered else colours.raised
+            painter.setBrush(fill)
+            radius = min(4.0, rect.width() / 2)
+            painter.drawRoundedRect(rect, radius, radius)
+            inner = 0 < cell <= self._blocks
+            if inner and (cell - 1) % step and not here:
+                continue
+            text = str(cell - 1) if inner else self.name(cell)
+            if metrics.horizontalAdvance(text) > rect.width() + (step - 1) * pitch:
+                continue
+            painter.setPen(colours.accent_text if here else colours.secondary)
+            room = rect.adjusted(-pitch, 0, pitch, 0) if inner else rect
+            painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
+        if self.hasFocus():
+            painter.setPen(QPen(colours.accent_text, 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(self.cell_rect(self._place).adjusted(2, 2, -2, -2), 2, 2)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.cell_at(event.position().x()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(-1)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        cell = self.cell_at(event.position().x())
+        if event.button() == Qt.MouseButton.LeftButton and cell >= 0:
+            self.placeChosen.emit(cell)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        last = self._blocks + 1
+        moves = {Key.Key_Left: self._place - 1, Key.Key_Right: self._place + 1, Key.Key_Home: 0, Key.Key_End: last}
+        target = moves.get(Key(event.key()))
+        if target is None:
+            event.ignore()
+        else:
+            self.placeChosen.emit(min(max(target, 0), last))
+
+    def _hover(self, cell: int) -> None:
+        if cell != self._hovered:
+            self._hovered = cell
+            self.setToolTip(self.name(cell) if cell >= 0 else "")
+            self.update()
+
+    def _restyle(self) -> None:
+        self.updateGeometry()
+        self.update()

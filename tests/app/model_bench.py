@@ -1,0 +1,146 @@
+"""A bench for panels: the real session and selection, and the engine's own handlers on a real run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.commands import CommandRegistry
+from app.context import AppContext
+from app.model_desk import EngineStatus
+from app.notify import Notifier
+from app.selection import Selection
+from app.session import Session, Topic
+from app.settings import Settings
+from app.theme import Theme
+from model import handlers  # noqa: F401 - registers them
+from model.errors import DecoderscopeError
+from model.handlers.registry import HANDLERS, EngineContext
+from model.loading import LoadedModel
+from model.protocol.run_requests import PrefillReply
+from model.protocol.values import SamplerSettings, Token
+from model.protocol.wire import ErrorInfo, Request
+from model.run import Run
+
+GREEDY = SamplerSettings(temperature=0.0)
+
+
+class LocalJob:
+    """What a handler needs of a job."""
+
+    away_ms = 0.0
+
+    def __init__(self, on_part: Callable[..., None] | None) -> None:
+        self._on_part = on_part
+
+    def yield_point(self) -> None:
+        """Nobody else waits."""
+
+    check_cancel = yield_point
+
+    def progress(self, *_: object) -> None:
+        """Nobody looks."""
+
+    def part(self, part: object, arrays: dict[str, Any] | None = None) -> None:
+        if self._on_part:
+            self._on_part(part, arrays or {})
+
+
+class LocalEngine(QObject):
+    """What a panel uses of EngineClient; answers on the next turn of the loop, or at `release` while `held`."""
+
+    stateChanged = Signal(object)
+    busyChanged = Signal(bool)
+
+    def __init__(self, model: LoadedModel) -> None:
+        super().__init__()
+        self.context = EngineContext(model=model)
+        self.state, self.message, self.busy, self.hello = "ready", "", False, None
+        self.asked: list[Request] = []
+        self.held = False
+        self._queue: list[tuple[Request, dict[str, Any]]] = []
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self.release)
+
+    def request(self, message: Request, **options: Any) -> object:
+        self.asked.append(message)
+        slot = options.get("slot")
+        for older in [entry for entry in self._queue if slot and entry[1].get("slot") == slot]:
+            self._queue.remove(older)
+            if older[1].get("on_error"):
+                older[1]["on_error"](ErrorInfo(code="superseded", message=""))
+        self._queue.append((message, options))
+        if not self.held:
+            self._timer.start()
+        return self
+
+    def cancel(self) -> None:
+        """Nothing is under way for long."""
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._queue)
+
+    def release(self) -> None:
+        queue, self._queue = self._queue, []
+        for message, options in queue:
+            handler = HANDLERS[type(message)]
+            try:
+                reply, arrays = handler(self.context, message, LocalJob(options.get("on_part")))  # type: ignore[arg-type]
+            except DecoderscopeError as error:
+                if options.get("on_error"):
+                    options["on_error"](ErrorInfo.of(error))
+                continue
+            if options.get("on_reply"):
+                options["on_reply"](reply, dict(arrays))
+
+    def asked_of(self, kind: type[Request]) -> list[Request]:
+        """The requests of a kind, in order."""
+        return [message for message in self.asked if isinstance(message, kind)]
+
+
+class ModelBench:
+    """A context around a model; `run` makes a run the session knows."""
+
+    def __init__(self, folder: Path, theme: Theme, model: LoadedModel) -> None:
+        self.model = model
+        self.engine = LocalEngine(model)
+        self.settings = Settings(folder / "settings.json", writable=False)
+        self.selection, self.notify = Selection(), Notifier()
+        self.session = Session(self.engine, self.selection, self.settings, self.notify)  # type: ignore[arg-type]
+        self.ctx = AppContext(
+            engine=self.engine, session=self.session, selection=self.selection, settings=self.settings,  # type: ignore[arg-type]
+            theme=theme, commands=CommandRegistry(), notify=self.notify,
+        )  # fmt: skip
+        self.session.desk.model = model.info
+        self.session.desk.status = EngineStatus.READY
+        self.selection.set_model(model.info)
+
+    def run(self, prompt: str | list[int], steps: int = 0) -> Run:
+        """A run on a prompt and some greedy steps."""
+        run = self.engine.context.run = Run(self.model, budget_bytes=1 << 30)
+        run.prefill(prompt)
+        run.generate(steps, GREEDY, stop_at_end_of_text=False)
+        pieces = self.model.tokenizer.pieces(list(run.prompt_ids))
+        tokens = tuple(
+            Token(id=token, piece=piece, start=i, end=i + 1)
+            for i, (token, piece) in enumerate(zip(run.prompt_ids, pieces, strict=True))
+        )
+        self.session.book.begin(PrefillReply(state=run.state(), tokens=tokens, text=""))
+        self.selection.set_length(run.length)
+        self.session.changed.emit(Topic.RUN)
+        return run
+
+    def step(self) -> None:
+        """One more token, as the session hears of it."""
+        run = self.engine.context.run
+        assert run is not None
+        run.step(GREEDY)
+        self.session.book.take(run.state())
+        self.selection.set_length(run.length)
+        self.session.changed.emit(Topic.NODE)
