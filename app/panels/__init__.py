@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from app.panels.attention import AttentionPanel
 from app.panels.base import Panel
+from app.panels.block_walk import BlockWalkPanel
+from app.panels.kv import KvPanel
 from app.panels.prompt import PromptPanel
 from app.panels.sampling import SamplingPanel
 from app.panels.timeline import TimelinePanel
@@ -13,4 +15,6 @@ PANELS: tuple[type[Panel], ...] = (
     TimelinePanel,
     AttentionPanel,
     SamplingPanel,
+    KvPanel,
+    BlockWalkPanel,
 )
