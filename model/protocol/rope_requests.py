@@ -46,7 +46,7 @@ class GetRope(Request):
     radians; `contribution` (P,) of each pair to `raw` (their sum and `rest` is `raw`); `distance` (n,), `curve_scores`
     (c, n): scaled score of the same q and k at that distance; `sinusoidal` (n,): the fixed encoding's similarity of two
     positions at that distance (1 at 0). ALiBi: `distance`, `bias` (n,) against distance 0. Learned: `similarity` (S,)
-    cosine of the query's row of the position table with every position's."""
+    cosine of the query's row of the position table with every position's, `sinusoidal` (S,) the fixed encoding's."""
 
     layer: int
     head: int

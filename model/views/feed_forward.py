@@ -40,6 +40,7 @@ def neurons_reply(run: Run, message: GetNeurons) -> tuple[NeuronsReply, dict[str
         "post": _numpy(post[best]),
         "all_pre": _numpy(own["mlp.pre"][0]),
         "all_post": _numpy(post),
+        "all_act": _numpy(ACTIVATIONS[run.config.activation](own["mlp.pre"][0])),
     }
     if gated:
         arrays["up"] = _numpy(own["mlp.up"][0, best])

@@ -80,7 +80,10 @@ def rope_reply(run: Run, message: GetRope) -> tuple[RopeReply, dict[str, Array]]
     if run.decoder.embed_positions is not None:
         table = run.decoder.embed_positions.weight[: run.length].float()  # (S, M)
         similarity = torch.nn.functional.cosine_similarity(table, table[message.query, None])  # (S,)
-        return reply, {"similarity": _numpy(similarity)}
+        away = (torch.arange(run.length, device=table.device) - message.query).abs()
+        return reply, {
+            "similarity": _numpy(similarity), "sinusoidal": _numpy(_sinusoidal(away, run.config.d_model)),
+        }  # fmt: skip
     return reply, {}
 
 

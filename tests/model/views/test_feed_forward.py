@@ -62,6 +62,7 @@ def test_neurons_equal_the_reference_s() -> None:
     np.testing.assert_allclose(arrays["up"], up[13, best], atol=1e-4)
     np.testing.assert_allclose(arrays["post"], post[13, best], atol=1e-4)
     np.testing.assert_allclose(arrays["all_post"], post[13], atol=1e-4)
+    np.testing.assert_allclose(arrays["all_act"], torch.nn.functional.silu(gate[13]), atol=1e-4)
     assert reply.rows == (0, 14) and reply.neurons == 48 and reply.activation == "silu" and reply.gated
     np.testing.assert_allclose(arrays["heat"], post[:14, best], atol=1e-4)
     sizes = post.abs()

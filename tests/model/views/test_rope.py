@@ -95,6 +95,9 @@ def test_other_kinds_of_positions_show_themselves() -> None:
     reply, arrays = rope_reply(run, GetRope(layer=0, head=1, query=35, key=20))
     assert reply.positions == "learned" and arrays["similarity"].shape == (41,)
     assert arrays["similarity"][35] == pytest.approx(1, abs=1e-6) == arrays["similarity"].max()
+    omega = 10_000.0 ** (-np.arange(0, 32, 2) / 32)
+    fixed = np.cos((np.arange(41) - 35)[:, None] * omega).mean(1)
+    np.testing.assert_allclose(arrays["sinusoidal"], fixed, atol=1e-5)
     reply, arrays = rope_reply(run_with(positions="none", rope=None), GetRope(layer=0, head=1, query=35, key=20))
     assert reply.positions == "none" and arrays == {} and math.isnan(reply.shift_error)
 

@@ -1,0 +1,406 @@
+"""RoPE: pairs of a query and a key turned by their positions, each pair's share of the score, the score by distance."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from PySide6.QtGui import QActionGroup, QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+
+from app.i18n import tr
+from app.panels.base import Changes, Need, Panel
+from app.panels.rope_words import (
+    STYLES,
+    alibi_facts,
+    curve_name,
+    curve_tip,
+    instead_text,
+    plain_facts,
+    score_facts,
+)
+from app.panels.where_controls import WhereControls
+from app.session import Topic
+from app.widgets.bar_plot import BarPlot
+from app.widgets.data_table import Column, DataTable
+from app.widgets.fact_list import FactList
+from app.widgets.line_plot import Line, LinePlot, Mark
+from app.widgets.rotary_planes import PlaneGrid, Planes, PlaneView
+from app.widgets.segmented import Segmented
+from app.widgets.ticks import figure, short
+from app.widgets.value_combo import Choice, ValueCombo
+from model.protocol.rope_requests import GetRope, RopeReply
+
+if TYPE_CHECKING:
+    from model.protocol.framing import Arrays
+
+DISTANCES = 401
+TALL, NARROW, BARS_FROM = 430, 860, 1180
+SHOWN = ("model", "none", "base 10", "sinusoidal")
+HELP = (
+    "Positions enter where q meets k. Each head's numbers are taken two by two; in pair i the point (a, b) of a token "
+    "at position p is turned by the angle p·θ⁻²ⁱᐟᴿ: the first pairs fast, the last ones hardly at all. q and k are "
+    "turned, v is not.\n\n"
+    "R(m)q · R(n)k = q · R(n−m)k: turning both by the same angle changes nothing, so the score knows the distance "
+    'alone. The line "shift both" measures that on this model\'s own numbers.\n\n'
+    "Dashed arrows: before rotation; solid: after. Blue is q, amber is k. The ground of a small plane, and its bar, "
+    "is what the pair adds to q·k. The curve keeps the content and lets the distance grow; What if shows the same q "
+    "and k under other scalings, under no rotation, and the fixed sinusoidal encoding.\n\n"
+    "Look for: slow pairs (long λ) that carry content whatever the distance, and fast pairs that make a head prefer "
+    "one distance, such as the token just before."
+)
+
+
+class RopePanel(Panel):
+    """Planes, shares, table; curve; facts. A model without RoPE shows what it has instead in the same place."""
+
+    panel_id: ClassVar[str] = "rope"
+    title: ClassVar[str] = "RoPE"
+    help_text: ClassVar[str] = HELP
+    area: ClassVar[str] = "bottom"
+    needs: ClassVar[Need] = "run"
+    watches: ClassVar[frozenset[str]] = frozenset({
+        Topic.MODEL, Topic.RUN, Topic.NODE, "layer", "head", "query", "key", "hover_token",
+    })  # fmt: skip
+
+    def build(self) -> None:
+        theme = self.ctx.theme
+        self.reply: RopeReply | None = None
+        self.arrays: Arrays = {}
+        self.planes: Planes | None = None
+        self.pair = -1
+        self.reach = 0
+        self._asked: object = None
+        self._arranged = ""
+        kept = self.ctx.settings.panel("rope").get("curves", SHOWN)
+        self.shown = {str(key) for key in kept if key in STYLES} | {"model"}
+        self.where = WhereControls(self.ctx)
+        self.reach_box = ValueCombo(theme, tr("How far the curve goes"))
+        self.what_if = QToolButton()
+        self.pages = Segmented(theme, [("planes", tr("Planes")), ("table", tr("Table"))], label=tr("Pairs as"))
+        self.plane = PlaneView(theme, tr("The chosen pair"))
+        self.grid = PlaneGrid(theme, tr("All pairs as planes"))
+        self.bars = BarPlot(theme, tr("What each pair adds to q·k"), title=tr("share of q·k by pair"))
+        self.table = DataTable(theme, tr("Pairs as a table"))
+        self.curve = LinePlot(theme, tr("Score by distance"), x_name=tr("distance"), y_name="q·k/√d", zero=False)
+        self.facts = FactList(theme, tr("The rotation in numbers"))
+        self.instead = _Instead(self)
+        self._make_menu()
+        for widget in (self.reach_box, self.what_if, self.pages):
+            self.where.row.addWidget(widget)
+        self._rope = QWidget()
+        self._cells = QGridLayout(self._rope)
+        self._cells.setContentsMargins(0, 0, 0, 0)
+        self._cells.setHorizontalSpacing(14)
+        self._cells.setVerticalSpacing(10)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._rope)
+        self._stack.addWidget(self.instead)
+        self.body.addWidget(self.where)
+        self.body.addWidget(self._stack, 1)
+        self._connect()
+        self._arrange()
+
+    # state → widgets
+
+    def refresh(self, changes: Changes) -> None:
+        if self.ctx.session.run is None:
+            return
+        if not changes <= {"hover_token"}:
+            self.where.sync()
+            self._sync_reach()
+            self._ask()
+        self._follow_hover()
+
+    def _ask(self) -> None:
+        session, selection = self.ctx.session, self.ctx.selection
+        message = GetRope(
+            layer=self.where.layer, head=self.where.head, query=selection.query, key=selection.key,
+            distances=DISTANCES, reach=self.reach,
+        )  # fmt: skip
+        asked = (session.run_id, session.current_node, session.length, message)
+        if asked == self._asked:
+            return
+        self._asked = asked
+        self.ask(message, self._on_reply, on_error=lambda _error: self._forget(asked), slot="score")
+
+    def _forget(self, asked: object) -> None:
+        if self._asked == asked:
+            self._asked = None
+
+    def _on_reply(self, reply: RopeReply, arrays: Arrays) -> None:
+        self.reply, self.arrays = reply, arrays
+        rotary = reply.positions == "rope" and "contribution" in arrays
+        self._stack.setCurrentIndex(0 if rotary else 1)
+        for widget in (self.what_if, self.pages):
+            widget.setVisible(rotary)
+        self.reach_box.setVisible(rotary or reply.positions == "alibi")
+        if not rotary:
+            self.instead.show_reply(reply, arrays)
+            return
+        assert reply.facts is not None
+        self.planes = Planes(
+            **{name: np.asarray(arrays[name]) for name in (
+                "q_before", "q_after", "k_before", "k_after", "q_angle", "k_angle", "wavelength")},
+            share=np.asarray(arrays["contribution"]), half=reply.facts.dim // 2,
+        )  # fmt: skip
+        if not 0 <= self.pair < self.planes.count:
+            self.pair = int(np.abs(self.planes.share).argmax())
+        self.grid.set_planes(self.planes)
+        self.bars.set_values(self.planes.share, [str(i) for i in range(self.planes.count)])
+        self._fill_table(self.planes)
+        model = self.ctx.session.model
+        if model is not None:
+            longest = float(self.planes.wavelength.max())
+            self.facts.set_facts(score_facts(reply, model.d_head, longest, model.n_ctx))
+        self._show_pair()
+        self._show_curves()
+
+    def _show_pair(self) -> None:
+        self.plane.set_pair(self.planes, self.pair)
+        self.grid.set_chosen(self.pair)
+        self.bars.set_chosen(self.pair)
+        self.table.set_current(self.pair)
+
+    def _show_curves(self) -> None:
+        reply, arrays = self.reply, self.arrays
+        if reply is None or "curve_scores" not in arrays:
+            return
+        x = np.asarray(arrays["distance"], dtype=np.float32)
+        lines = []
+        for key, values in zip(reply.curves, np.asarray(arrays["curve_scores"]), strict=True):
+            if key in self.shown:
+                colour, dashed = STYLES.get(key, ("secondary", False))
+                lines.append(Line(name=curve_name(key), x=x, y=values, colour=colour, dashed=dashed, key=key))
+        if "sinusoidal" in self.shown:
+            colour, dashed = STYLES["sinusoidal"]
+            name = curve_name("sinusoidal")
+            lines.append(
+                Line(name=name, x=x, y=np.asarray(arrays["sinusoidal"]), colour=colour, dashed=dashed, right=True)
+            )
+        step = float(x[1] - x[0]) if len(x) > 1 else 1.0
+        name = tr("distance") if step <= 1 else tr("distance, every {n}", n=f"{step:,.0f}")
+        self.curve.set_names(x=name, y="q·k/√d")
+        self.curve.set_lines(lines)
+        distance, score = reply.query - reply.key, reply.raw * reply.scale
+        self.curve.set_cursor(float(distance) if distance >= 0 else None)
+        self.curve.set_marks([Mark(x=distance, y=score, colour="accent", text=figure(score))] if distance >= 0 else [])
+
+    def _fill_table(self, planes: Planes) -> None:
+        most = float(np.abs(planes.share).max(initial=0.0)) or 1.0
+        pairs = range(planes.count)
+        self.table.set_columns([
+            Column(name=tr("pair"), texts=[str(i) for i in pairs], voice="secondary"),
+            Column(name=tr("dims"), texts=[f"{i}, {i + planes.half}" for i in pairs], voice="secondary"),
+            Column(name=tr("λ, positions"), texts=[short(float(v)) for v in planes.wavelength]),
+            Column(name=tr("q angle"), texts=[figure(float(v)) for v in planes.q_angle]),
+            Column(name=tr("k angle"), texts=[figure(float(v)) for v in planes.k_angle]),
+            Column(name="‖q‖", texts=[figure(float(np.hypot(*v)), 3) for v in planes.q_after]),
+            Column(name="‖k‖", texts=[figure(float(np.hypot(*v)), 3) for v in planes.k_after]),
+            Column(name=tr("adds to q·k"), texts=[figure(float(v)) for v in planes.share]),
+            Column(name="", bars=planes.share / np.float32(most)),
+        ])  # fmt: skip
+
+    def _follow_hover(self) -> None:
+        token, query = self.ctx.selection.hover_token, self.ctx.selection.query
+        distance = None if token is None or token > query else float(query - token)
+        self.curve.set_hovered(distance)
+        self.instead.follow_hover(token)
+
+    def _sync_reach(self) -> None:
+        model, length = self.ctx.session.model, self.ctx.session.length
+        n_ctx = model.n_ctx if model else 0
+        choices = [Choice(key=0, text=f"0 … {max(length - 1, 1):,}", note=tr("text"))]
+        for reach, note in ((128, ""), (1024, ""), (n_ctx, tr("context")), (4 * n_ctx, tr("4 × context"))):
+            if reach > length and all(reach > int(str(c.key)) for c in choices):
+                choices.append(Choice(key=reach, text=f"0 … {reach:,}", note=note))
+        self.reach_box.set_choices(choices)
+        self.reach_box.set_key(self.reach)
+        self.reach = int(str(self.reach_box.key()))
+
+    # widgets → state
+
+    def _connect(self) -> None:
+        for widget in (self.grid, self.bars):
+            hovered = widget.pairHovered if isinstance(widget, PlaneGrid) else widget.barHovered
+            clicked = widget.pairClicked if isinstance(widget, PlaneGrid) else widget.barClicked
+            hovered.connect(self._hover_pair)
+            clicked.connect(self._choose_pair)
+        self.table.rowHovered.connect(self._hover_pair)
+        self.table.rowChosen.connect(self._choose_pair)
+        self.pages.keyChanged.connect(lambda _key: self._arrange())
+        self.reach_box.keyChosen.connect(self._choose_reach)
+        self.curve.xHovered.connect(self._hover_distance)
+        self.curve.xClicked.connect(self._choose_distance)
+
+    def _hover_pair(self, pair: int) -> None:
+        self.grid.set_hovered(pair)
+        self.bars.set_hovered(pair)
+        self.plane.set_pair(self.planes, pair if pair >= 0 else self.pair)
+
+    def _choose_pair(self, pair: int) -> None:
+        self.pair = pair
+        self._show_pair()
+
+    def _choose_reach(self, reach: object) -> None:
+        self.reach = int(str(reach))
+        self.mark("reach")
+
+    def _hover_distance(self, distance: float) -> None:
+        key = -1 if math.isnan(distance) else self.ctx.selection.query - round(distance)
+        self.ctx.selection.set_hover(token=key if key >= 0 else None)
+
+    def _choose_distance(self, distance: float) -> None:
+        key = self.ctx.selection.query - round(distance)
+        if key >= 0:
+            self.ctx.selection.set_key(key)
+
+    # what if
+
+    def _make_menu(self) -> None:
+        self.what_if.setText(tr("What if") + " ▾")
+        self.what_if.setAccessibleName(tr("Curves of other rotations"))
+        self.what_if.setToolTip(tr("The same q and k under other rotations"))
+        self.what_if.setFixedHeight(self.ctx.theme.px(28))
+        self.what_if.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._menu = QMenu(self)
+        self._menu.setToolTipsVisible(True)
+        self._menu.aboutToShow.connect(self._fill_menu)
+        self.what_if.setMenu(self._menu)
+
+    def _fill_menu(self) -> None:
+        self._menu.clear()
+        group = QActionGroup(self._menu)
+        group.setExclusive(False)
+        keys = self.reply.curves if self.reply else ()
+        for key in (*keys[1:], "sinusoidal"):
+            action = self._menu.addAction(curve_name(key))
+            action.setToolTip(curve_tip(key))
+            action.setCheckable(True)
+            action.setChecked(key in self.shown)
+            action.toggled.connect(lambda on, key=key: self.show_curve(key, on=on))
+            group.addAction(action)
+
+    def show_curve(self, key: str, *, on: bool) -> None:
+        """Draws a what-if, or takes it away; remembered."""
+        self.shown = self.shown | {key} if on else self.shown - {key}
+        self.ctx.settings.update_panel("rope", curves=sorted(self.shown))
+        self._show_curves()
+
+    # layout
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """One row where the panel is low, two where it is tall, one column where it is narrow."""
+        theme, cells = self.ctx.theme, self._cells
+        narrow, tall = self.width() < theme.px(NARROW), self.height() >= theme.px(TALL)
+        table = self.pages.key() == "table"
+        arranged = f"{'narrow' if narrow else 'tall' if tall else 'low'} {table} {self.width() >= theme.px(BARS_FROM)}"
+        if arranged == self._arranged:
+            return
+        self._arranged = arranged
+        parts: tuple[QWidget, ...] = (self.plane, self.grid, self.bars, self.table, self.curve, self.facts)
+        for widget in parts:
+            cells.removeWidget(widget)
+            widget.hide()
+        for line in range(6):
+            cells.setColumnStretch(line, 0)
+            cells.setRowStretch(line, 0)
+            cells.setRowMinimumHeight(line, 0)
+        places = self._places(narrow=narrow, tall=tall, table=table)
+        for widget, (row, column, rows, columns) in places.items():
+            cells.addWidget(widget, row, column, rows, columns)
+            widget.show()
+            if columns == 1:
+                stretch = {self.plane: 25, self.grid: 26, self.table: 48, self.bars: 20, self.curve: 32, self.facts: 25}
+                cells.setColumnStretch(column, max(cells.columnStretch(column), stretch[widget]))
+            if narrow:
+                cells.setRowMinimumHeight(row, theme.px(150))
+            cells.setRowStretch(row, 1)
+
+    def _places(self, *, narrow: bool, tall: bool, table: bool) -> dict[QWidget, tuple[int, int, int, int]]:
+        """Row, column, rows, columns of what is shown."""
+        if narrow:
+            first: list[QWidget] = [self.table] if table else [self.grid, self.bars]
+            column = [self.plane, *first, self.curve, self.facts]
+            return {widget: (row, 0, 1, 1) for row, widget in enumerate(column)}
+        if tall:
+            places: dict[QWidget, tuple[int, int, int, int]] = {self.plane: (0, 0, 1, 1), self.facts: (0, 2, 1, 1)}
+            if table:
+                return places | {self.table: (0, 1, 1, 1), self.curve: (1, 0, 1, 2), self.bars: (1, 2, 1, 1)}
+            return places | {self.grid: (0, 1, 1, 1), self.bars: (1, 0, 1, 1), self.curve: (1, 1, 1, 2)}
+        row: list[QWidget] = [self.plane, self.table] if table else [self.plane, self.grid]
+        if not table and self.width() >= self.ctx.theme.px(BARS_FROM):
+            row.append(self.bars)
+        return {widget: (0, column, 1, 1) for column, widget in enumerate([*row, self.curve, self.facts])}
+
+
+class _Instead(QWidget):
+    """What a model without RoPE has: a sentence, numbers, a curve."""
+
+    def __init__(self, panel: RopePanel) -> None:
+        super().__init__()
+        self._ctx = panel.ctx
+        self.words = QLabel()
+        self.words.setWordWrap(True)
+        self.facts = FactList(panel.ctx.theme, tr("Positions in numbers"))
+        self.plot = LinePlot(panel.ctx.theme, tr("Position by position"))
+        left = QVBoxLayout()
+        left.setSpacing(10)
+        left.addWidget(self.words)
+        left.addWidget(self.facts, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(20)
+        row.addLayout(left, 2)
+        row.addWidget(self.plot, 3)
+        self._positions = ""
+        self._query = 0
+        self.plot.xHovered.connect(self._hover)
+        self.plot.xClicked.connect(self._choose)
+
+    def show_reply(self, reply: RopeReply, arrays: Arrays) -> None:
+        self._positions, self._query = reply.positions, reply.query
+        self.words.setText(instead_text(reply.positions))
+        self.facts.set_facts(alibi_facts(reply) if reply.positions == "alibi" else plain_facts(reply))
+        self.plot.setVisible(reply.positions != "none")
+        if reply.positions == "alibi" and "bias" in arrays:
+            x = np.asarray(arrays["distance"], dtype=np.float32)
+            self.plot.set_names(x=tr("distance"), y=tr("added to the score"))
+            self.plot.set_lines([Line(name=tr("slope {slope}", slope=figure(reply.slope)), x=x,
+                                      y=np.asarray(arrays["bias"]))])  # fmt: skip
+            distance = reply.query - reply.key
+            self.plot.set_cursor(float(distance) if distance >= 0 else None)
+        elif "similarity" in arrays:
+            values = np.asarray(arrays["similarity"])
+            x = np.arange(len(values), dtype=np.float32)
+            lines = [Line(name=tr("learned table"), x=x, y=values)]
+            if "sinusoidal" in arrays:
+                fixed = np.asarray(arrays["sinusoidal"])
+                lines.append(Line(name=tr("sinusoidal"), x=x, y=fixed, colour="secondary", dashed=True))
+            self.plot.set_names(x=tr("position"), y=tr("cosine with position {n}", n=f"{reply.query:,}"))
+            self.plot.set_lines(lines)
+            self.plot.set_cursor(float(reply.key))
+
+    def follow_hover(self, token: int | None) -> None:
+        """The token pointed at anywhere."""
+        if self._positions == "alibi":
+            behind = token is not None and token <= self._query
+            self.plot.set_hovered(float(self._query - token) if behind and token is not None else None)
+        else:
+            self.plot.set_hovered(None if token is None else float(token))
+
+    def _position(self, x: float) -> int:
+        return self._query - round(x) if self._positions == "alibi" else round(x)
+
+    def _hover(self, x: float) -> None:
+        position = -1 if math.isnan(x) else self._position(x)
+        self._ctx.selection.set_hover(token=position if position >= 0 else None)
+
+    def _choose(self, x: float) -> None:
+        if self._position(x) >= 0:
+            self._ctx.selection.set_key(self._position(x))

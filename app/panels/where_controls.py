@@ -1,0 +1,113 @@
+"""The line over a panel that says where one looks: layer, head, query, key; bound both ways to the selection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFontMetricsF
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from app.i18n import tr
+from app.panels.attention_words import head_text, layer_text
+from app.widgets.mapping import Number, Whole
+from app.widgets.number_box import NumberBox
+from app.widgets.value_combo import Choice, ValueCombo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.context import AppContext
+
+PIECE_ROOM = 104
+
+
+class WhereControls(QWidget):
+    """`layer` and `head` are always of one layer and one head: where the selection is of several, the last single one.
+    `show_head`, `show_key`: whether the panel is about a head, and about a pair of tokens. `row`: for more widgets."""
+
+    def __init__(self, ctx: AppContext, *, show_head: bool = True, show_key: bool = True) -> None:
+        super().__init__()
+        self._ctx = ctx
+        theme, selection = ctx.theme, ctx.selection
+        self.layer, self.head = 0, 0
+        self.layer_box, self.head_box = ValueCombo(theme, tr("Layer")), ValueCombo(theme, tr("Head"))
+        token = tr("query") if show_key else tr("token")
+        self.query_box = _TokenBox(ctx, token, selection.set_query)
+        self.key_box = _TokenBox(ctx, tr("key"), selection.set_key)
+        self.head_box.setVisible(show_head)
+        self.key_box.setVisible(show_key)
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(0, 0, 0, 0)
+        self.row.setSpacing(6)
+        for widget in (self.layer_box, self.head_box, self.query_box, self.key_box):
+            self.row.addWidget(widget)
+        self.row.addStretch(1)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.layer_box.keyChosen.connect(selection.set_layer)
+        self.head_box.keyChosen.connect(selection.set_head)
+
+    def sync(self) -> None:
+        """Shows the selection's state."""
+        selection, model = self._ctx.selection, self._ctx.session.model
+        self.layer = selection.layer if isinstance(selection.layer, int) else min(self.layer, selection.n_layers - 1)
+        self.head = selection.head if isinstance(selection.head, int) else min(self.head, selection.n_heads - 1)
+        group = model.n_heads // model.n_kv_heads if model else 1
+        shared = model is not None and model.n_kv_heads < model.n_heads
+        self.layer_box.set_choices([Choice(key=i, text=layer_text(i)) for i in range(selection.n_layers)])
+        self.head_box.set_choices([
+            Choice(key=i, text=head_text(i), note=f"KV {i // group}" if shared else "")
+            for i in range(selection.n_heads)
+        ])  # fmt: skip
+        self.layer_box.set_key(self.layer)
+        self.head_box.set_key(self.head)
+        self.query_box.show_position(selection.query)
+        self.key_box.show_position(selection.key)
+
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), self._ctx.theme.px(28))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, self._ctx.theme.px(28))
+
+
+class _TokenBox(QWidget):
+    """A position to type or step, with its token beside it."""
+
+    def __init__(self, ctx: AppContext, label: str, choose: Callable[[int], None]) -> None:
+        super().__init__()
+        self._ctx = ctx
+        self.box = NumberBox(ctx.theme, Whole(low=0, high=0, default=0, slider_high=0), decimals=0)
+        self.box.setAccessibleName(tr("Position of the {what}", what=label))
+        self.name, self.piece = QLabel(label), QLabel()
+        self.name.setProperty("role", "secondary")
+        self.piece.setTextFormat(Qt.TextFormat.PlainText)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(4, 0, 4, 0)
+        row.setSpacing(5)
+        for widget in (self.name, self.box, self.piece):
+            row.addWidget(widget)
+        self.box.edited.connect(lambda value: self._edited(value, choose))
+        ctx.theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def show_position(self, position: int) -> None:
+        tokens = self._ctx.session.path_tokens()
+        last = max(len(tokens) - 1, 0)
+        self.box.set_mapping(Whole(low=0, high=last, default=0, slider_high=last))
+        self.box.set_value(position)
+        token = tokens[position] if position < len(tokens) else None
+        metrics = QFontMetricsF(self.piece.font())
+        room = self._ctx.theme.px(PIECE_ROOM)
+        text = token.piece if token else ""
+        self.piece.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+        colour = self._ctx.theme.palette.amber if token and token.kind == "decode" else self._ctx.theme.palette.text
+        self.piece.setStyleSheet(f"color: {colour.name()};")
+
+    def _edited(self, value: Number, choose: Callable[[int], None]) -> None:
+        choose(int(value))
+
+    def _restyle(self) -> None:
+        theme = self._ctx.theme
+        self.piece.setFont(theme.font("mono"))
+        self.box.setFixedSize(theme.px(58), theme.px(26))

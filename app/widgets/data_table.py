@@ -1,0 +1,182 @@
+"""A table of a few columns of figures, some with bars; rows link to whatever they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QAbstractTableModel, QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
+
+from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+NO_PARENT = QModelIndex()
+LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Column:
+    """`texts`: one a row; or `bars`: shares -1 … 1, positive in the accent, negative in amber. `left`: text is aligned
+    left, in the font of tokens where `mono`."""
+
+    name: str
+    texts: Sequence[str] = ()
+    bars: NDArray[np.float32] | None = None
+    left: bool = False
+    mono: bool = False
+    voice: str = "text"
+
+
+class DataModel(QAbstractTableModel):
+    """Columns of equal length. `strong` rows are bold."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.columns: tuple[Column, ...] = ()
+        self.count = 0
+        self.strong: frozenset[int] = frozenset()
+
+    def set_columns(self, columns: Sequence[Column], strong: frozenset[int]) -> None:
+        self.beginResetModel()
+        self.columns, self.strong = tuple(columns), strong
+        self.count = max((len(column.texts) for column in columns), default=0)
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else self.count
+
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.columns):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.columns[section].name
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return (LEFT if self.columns[section].left else RIGHT) | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row, column = index.row(), self.columns[index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.texts[row] if column.bars is None and row < len(column.texts) else ""
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return LEFT if column.left else RIGHT
+        if role == Role.BARS and column.bars is not None:
+            share = float(column.bars[row])
+            return ((abs(share), "accent" if share >= 0 else "amber"),)
+        if role == Role.MONO:
+            return column.mono
+        if role == Role.STRONG:
+            return row in self.strong
+        if role == Role.VOICE:
+            return column.voice
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return ", ".join(f"{c.name} {c.texts[row]}" for c in self.columns if c.bars is None and row < len(c.texts))
+        return None
+
+
+class DataTable(QTableView):
+    """`rowHovered` (-1: none); `rowChosen` by click or by the keys that move. Ctrl+C copies the table."""
+
+    rowHovered = Signal(int)
+    rowChosen = Signal(int)
+
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._model = DataModel(self)
+        self._quiet = False
+        self.setModel(self._model)
+        self.setItemDelegate(CellDelegate(theme, self))
+        dress_table(self, theme)
+        self.setAccessibleName(label)
+        self.selectionModel().currentRowChanged.connect(self._on_current)
+        self.entered.connect(lambda index: self.rowHovered.emit(index.row()))
+        theme.changed.connect(self._fit)
+
+    def set_columns(self, columns: Sequence[Column], *, strong: frozenset[int] = frozenset()) -> None:
+        """Replaces everything; emits nothing."""
+        self._quiet = True
+        self._model.set_columns(columns, strong)
+        self._quiet = False
+        self._fit()
+
+    def set_current(self, row: int | None) -> None:
+        """Shows a row as the chosen one; emits nothing."""
+        if row == self.currentIndex().row() or (row is not None and not 0 <= row < self._model.count):
+            return
+        self._quiet = True
+        if row is None:
+            self.setCurrentIndex(QModelIndex())
+            self.clearSelection()
+        else:
+            self.selectRow(row)
+            self.scrollTo(self._model.index(row, 0))
+        self._quiet = False
+
+    def as_text(self) -> str:
+        """Tab-separated, with the names first."""
+        columns = [column for column in self._model.columns if column.bars is None]
+        lines = ["\t".join(column.name for column in columns)]
+        lines += ["\t".join(column.texts[row] for column in columns) for row in range(self._model.count)]
+        return "\n".join(lines)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.rowHovered.emit(-1)
+        super().leaveEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        if not self.indexAt(event.position().toPoint()).isValid():
+            self.rowHovered.emit(-1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            QGuiApplication.clipboard().setText(self.as_text())
+        elif event.key() in {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Space} or event.text().strip():
+            event.ignore()  # run control's, and letters are the window's
+        else:
+            super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        if current.isValid() and not self._quiet:
+            self.rowChosen.emit(current.row())
+
+    def _fit(self) -> None:
+        """Text columns as wide as they need; bars share what is left."""
+        columns, header = self._model.columns, self.horizontalHeader()
+        if not columns:
+            return
+        hint, fonts = QFontMetricsF(self._theme.font("hint")), {}
+        for mono in (False, True):
+            fonts[mono] = QFontMetricsF(self._theme.font("mono" if mono else "table", bold=bool(self._model.strong)))
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        widths = []
+        for column in columns:
+            longest = max(column.texts, key=len, default="") if column.bars is None else ""
+            widths.append(
+                round(max(fonts[column.mono].horizontalAdvance(longest), hint.horizontalAdvance(column.name)) + 12)
+            )
+        room = self.viewport().width() - sum(w for w, c in zip(widths, columns, strict=True) if c.bars is None)
+        bars = [i for i, column in enumerate(columns) if column.bars is not None]
+        for i in bars:
+            widths[i] = max(24, min(room // len(bars), self._theme.px(140)))
+        spare = self.viewport().width() - sum(widths)
+        if spare > 0:
+            # What is left over goes between the columns evenly, so that they are read together.
+            widths = [w + min(spare // len(widths), self._theme.px(24)) for w in widths]
+        for section, width in enumerate(widths):
+            header.resizeSection(section, width)

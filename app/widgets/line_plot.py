@@ -1,0 +1,443 @@
+"""Lines and dots over any x, signed or logarithmic, with a cursor: scores by distance, a function, norms by layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.widgets.curve_plot import extremes
+from app.widgets.ticks import figure, short, ticks
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+Floats = NDArray[np.float32]
+_MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
+GAP = 14
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Line:
+    """`x` ascending and `y`, (n,) each, NaN where there is none. `colour`: a token of the theme. `style`: a line, dots
+    alone, or bars from the bottom (a ground that is not named). `right`: on an axis of its own at the right."""
+
+    name: str
+    x: Floats
+    y: Floats
+    colour: str = "accent"
+    dashed: bool = False
+    style: Literal["line", "dots", "bars"] = "line"
+    right: bool = False
+    key: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """One point that is pointed out: a ring, and words beside it where there is room."""
+
+    x: float
+    y: float
+    colour: str = "text"
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Frame:
+    """The rectangle of the plot and the values at its edges."""
+
+    plot: QRectF
+    x: tuple[float, float]
+    left: tuple[float, float]
+    right: tuple[float, float]
+    log: bool = False
+    ticks: list[float] = field(default_factory=list)
+
+    def px(self, x: float) -> float:
+        return self.plot.left() + (x - self.x[0]) / (self.x[1] - self.x[0]) * self.plot.width()
+
+    def py(self, y: Floats, *, right: bool = False) -> Floats:
+        low, high = self.right if right else self.left
+        if self.log and not right:
+            y, low, high = np.log10(np.maximum(y, 1e-30)), math.log10(low), math.log10(high)
+        # Outside values end at the edge of the plot, not somewhere on the widget beyond it.
+        share = np.clip((y - low) / (high - low), -0.02, 1.02)
+        placed: Floats = self.plot.bottom() - share * self.plot.height()
+        return placed
+
+
+class LinePlot(QWidget):
+    """`xHovered` (NaN: none) and `xClicked` carry the x of the nearest point of the first line. Arrow keys move it."""
+
+    xHovered = Signal(float)
+    xClicked = Signal(float)
+
+    def __init__(
+        self,
+        theme: Theme,
+        label: str,
+        *,
+        x_name: str = "",
+        y_name: str = "",
+        right_name: str = "",
+        log: bool = False,
+        zero: bool = True,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme, self._x_name, self._y_name, self._right_name = theme, x_name, y_name, right_name
+        self._log, self._zero = log, zero
+        self.lines: tuple[Line, ...] = ()
+        self._marks: tuple[Mark, ...] = ()
+        self._cursor: float | None = None
+        self._hovered: float | None = None
+        self._scene: QPixmap | None = None
+        self._found: _Frame | None = None
+        self.setAccessibleName(label)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.changed.connect(self._drop)
+
+    # state → widget
+
+    def set_lines(self, lines: Sequence[Line]) -> None:
+        self.lines = tuple(lines)
+        self._drop()
+        self._describe()
+
+    def set_names(self, *, x: str, y: str) -> None:
+        """What the axes show."""
+        if (x, y) != (self._x_name, self._y_name):
+            self._x_name, self._y_name = x, y
+            self._drop()
+
+    def set_marks(self, marks: Sequence[Mark]) -> None:
+        self._marks = tuple(marks)
+        self.update()
+
+    def set_cursor(self, x: float | None) -> None:
+        """The x that is chosen."""
+        if x != self._cursor:
+            self._cursor = x
+            self._describe()
+            self.update()
+
+    def set_hovered(self, x: float | None) -> None:
+        """The x that is pointed at, here or elsewhere."""
+        if x != self._hovered:
+            self._hovered = x
+            self.update()
+
+    def value_at(self, line: Line, x: float) -> float:
+        """A line's value at its point nearest to x."""
+        if not len(line.x):
+            return math.nan
+        return float(line.y[int(np.abs(line.x - x).argmin())])
+
+    # geometry
+
+    def frame(self) -> _Frame:
+        """Where things are at the present size."""
+        if self._found is None:
+            self._found = self._lay_out()
+        return self._found
+
+    def x_at(self, point: QPointF) -> float | None:
+        """The x of the first line's point nearest to a point of the widget."""
+        frame, first = self.frame(), next((line for line in self.lines if line.style != "bars" and len(line.x)), None)
+        if first is None or not frame.plot.adjusted(-2, -2, 2, 2).contains(point):
+            return None
+        x = frame.x[0] + (point.x() - frame.plot.left()) / frame.plot.width() * (frame.x[1] - frame.x[0])
+        return float(first.x[int(np.abs(first.x - x).argmin())])
+
+    def sizeHint(self) -> QSize:
+        return QSize(260, self._theme.px(150))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(130, self._theme.px(96))
+
+    # events
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.x_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        x = self.x_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and x is not None:
+            self.xClicked.emit(x)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = Qt.Key(event.key())
+        first = next((line for line in self.lines if line.style != "bars" and len(line.x)), None)
+        if first is None or key not in {*_MOVES, Qt.Key.Key_Home, Qt.Key.Key_End}:
+            event.ignore()
+            return
+        at = int(np.abs(first.x - (self._cursor if self._cursor is not None else first.x[0])).argmin())
+        last = len(first.x) - 1
+        at = 0 if key is Qt.Key.Key_Home else last if key is Qt.Key.Key_End else min(max(at + _MOVES[key], 0), last)
+        self.set_cursor(float(first.x[at]))
+        self.xClicked.emit(float(first.x[at]))
+
+    def resizeEvent(self, _event: object) -> None:
+        self._drop()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.FontChange:
+            self._drop()
+        super().changeEvent(event)
+
+    def focusInEvent(self, event: object) -> None:
+        super().focusInEvent(event)  # type: ignore[arg-type] # QFocusEvent
+        self.update()
+
+    def focusOutEvent(self, event: object) -> None:
+        super().focusOutEvent(event)  # type: ignore[arg-type] # QFocusEvent
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter, ratio = QPainter(self), self.devicePixelRatioF()
+        if self._scene is None or self._scene.devicePixelRatio() != ratio:
+            self._scene = self._draw_scene(ratio)
+        painter.drawPixmap(0, 0, self._scene)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_overlay(painter, self.frame())
+
+    # inside
+
+    def _drop(self) -> None:
+        self._scene = self._found = None
+        self.update()
+
+    def _lay_out(self) -> _Frame:
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        drawn = [line for line in self.lines if line.style != "bars" and np.isfinite(line.y).any()]
+        left = _range([line.y for line in drawn if not line.right], log=self._log, zero=self._zero)
+        right = _range([line.y for line in drawn if line.right], log=False)
+        line = metrics.height()
+        rows = self._legend_rows(metrics)
+        height = max(self.height() - (rows + 1) * line - 8, 10)
+        marks = ticks(*left, max(2, int(height / (line * 1.7)))) if not self._log else _decades(*left)
+        widest = max((metrics.horizontalAdvance(short(value)) for value in marks), default=10.0)
+        far = 0.0
+        if any(line.right for line in drawn):
+            far = max(metrics.horizontalAdvance(short(value)) for value in (*ticks(*right, 3), 0.5)) + 6
+        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + 4, -far - 4, -line - 4)
+        xs = [line.x for line in drawn if len(line.x)]
+        x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
+        return _Frame(
+            plot=plot, x=x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5), left=left, right=right, log=self._log,
+            ticks=marks,
+        )  # fmt: skip
+
+    def _named(self) -> list[Line]:
+        return [line for line in self.lines if line.name]
+
+    def _legend_width(self, line: Line, metrics: QFontMetricsF) -> float:
+        # Room for a figure is kept, so that a moving mouse moves nothing.
+        return 18 + metrics.horizontalAdvance(f"{line.name} −00.00") + GAP
+
+    def _legend_rows(self, metrics: QFontMetricsF) -> int:
+        room = max(self.width() - 40.0, 60.0)
+        rows, x = 1, 0.0
+        for line in self._named():
+            width = self._legend_width(line, metrics)
+            if x and x + width > room:
+                rows, x = rows + 1, 0.0
+            x += width
+        return min(rows, max(1, int(self.height() * 0.3 / metrics.height())))
+
+    def _draw_scene(self, ratio: float) -> QPixmap:
+        pixmap = QPixmap(max(1, round(self.width() * ratio)), max(1, round(self.height() * ratio)))
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter, frame = QPainter(pixmap), self.frame()
+        painter.setFont(self._theme.font("hint"))
+        self._paint_axes(painter, frame, QFontMetricsF(self._theme.font("hint")))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setClipRect(frame.plot.adjusted(-3, -2, 3, 2))
+        for line in sorted(self.lines, key=lambda line: line.style != "bars"):
+            self._paint_line(painter, frame, line)
+        painter.end()
+        return pixmap
+
+    def _paint_axes(self, painter: QPainter, frame: _Frame, metrics: QFontMetricsF) -> None:
+        colours, plot = self._theme.palette, frame.plot
+        for value in frame.ticks:
+            y = round(float(frame.py(np.array([value]))[0])) + 0.5
+            painter.setPen(QPen(colours.secondary if value == 0 else colours.line, 1))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            painter.setPen(colours.secondary)
+            place = QRectF(0, y - metrics.height() / 2, plot.left() - 5, metrics.height())
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, short(value))
+        painter.setPen(colours.secondary)
+        if any(line.right for line in self.lines):
+            for value in ticks(*frame.right, 3):
+                y = float(frame.py(np.array([value]), right=True)[0])
+                place = QRectF(
+                    plot.right() + 4, y - metrics.height() / 2, self.width() - plot.right(), metrics.height()
+                )
+                painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
+        baseline = plot.bottom() + metrics.ascent() + 3
+        end = plot.right() - metrics.horizontalAdvance(self._x_name)
+        painter.drawText(QPointF(end, baseline), self._x_name)
+        widest = metrics.horizontalAdvance(short(frame.x[1])) + 16
+        free = -math.inf
+        for value in ticks(*frame.x, max(1, int(plot.width() / max(widest, 1)))):
+            text = short(value)
+            width = metrics.horizontalAdvance(text)
+            left = min(max(frame.px(value) - width / 2, plot.left() - 2), plot.right() - width)
+            if left > free and left + width < end - 8:
+                painter.drawText(QPointF(left, baseline), text)
+                free = left + width + 6
+
+    def _paint_line(self, painter: QPainter, frame: _Frame, line: Line) -> None:
+        colour = QColor(getattr(self._theme.palette, line.colour))
+        if not len(line.x):
+            return
+        if line.style == "bars":
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colour)
+            top, step = float(np.nanmax(line.y)) or 1.0, float(line.x[1] - line.x[0]) if len(line.x) > 1 else 1.0
+            width = step / (frame.x[1] - frame.x[0]) * frame.plot.width()
+            for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
+                height = y / top * frame.plot.height() * 0.55
+                painter.drawRect(QRectF(frame.px(x) - width / 2, frame.plot.bottom() - height, width - 1, height))
+            return
+        x = frame.plot.left() + (line.x - frame.x[0]) / (frame.x[1] - frame.x[0]) * frame.plot.width()
+        y = frame.py(line.y, right=line.right)
+        if line.style == "dots":
+            painter.setPen(Qt.PenStyle.NoPen)
+            colour.setAlphaF(0.85 if len(x) < 200 else 0.4)
+            painter.setBrush(colour)
+            for px, py in zip(x.tolist(), y.tolist(), strict=True):
+                painter.drawEllipse(QPointF(px, py), 2.2, 2.2)
+            return
+        style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
+        painter.setPen(QPen(colour, 1.6, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        kept = extremes(line.y, 2 * max(1, int(frame.plot.width())))
+        kept = kept[np.isfinite(line.y[kept])]
+        points = [QPointF(px, py) for px, py in zip(x[kept].tolist(), y[kept].tolist(), strict=True)]
+        painter.drawPolyline(QPolygonF(points))
+
+    def _paint_overlay(self, painter: QPainter, frame: _Frame) -> None:
+        colours, plot = self._theme.palette, frame.plot
+        font = self._theme.font("hint")
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        for x, colour in ((self._cursor, colours.accent), (self._hovered, colours.secondary)):
+            if x is not None and frame.x[0] <= x <= frame.x[1]:
+                painter.setPen(QPen(colour, 1))
+                at = round(frame.px(x)) + 0.5
+                painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()))
+        shown = self._hovered if self._hovered is not None else self._cursor
+        if shown is not None and frame.x[0] <= shown <= frame.x[1]:
+            painter.setPen(Qt.PenStyle.NoPen)
+            for line in self.lines:
+                value = self.value_at(line, shown)
+                if line.style == "line" and math.isfinite(value):
+                    painter.setBrush(getattr(colours, line.colour))
+                    y = float(frame.py(np.array([value]), right=line.right)[0])
+                    painter.drawEllipse(QPointF(frame.px(shown), y), 3.0, 3.0)
+        self._paint_marks(painter, frame, metrics)
+        self._paint_legend(painter, metrics, shown)
+        if self.hasFocus():
+            painter.setPen(QPen(colours.accent, 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(plot.adjusted(-1.5, -1.5, 1.5, 1.5))
+
+    def _paint_marks(self, painter: QPainter, frame: _Frame, metrics: QFontMetricsF) -> None:
+        for mark in self._marks:
+            at = QPointF(frame.px(mark.x), float(frame.py(np.array([mark.y]))[0]))
+            if not frame.plot.adjusted(-6, -6, 6, 6).contains(at):
+                continue
+            painter.setPen(QPen(getattr(self._theme.palette, mark.colour), 1.6))
+            painter.setBrush(self._theme.palette.panel)
+            painter.drawEllipse(at, 4.0, 4.0)
+            if mark.text:
+                width = metrics.horizontalAdvance(mark.text)
+                left = at.x() + 7 if at.x() + 7 + width <= frame.plot.right() else at.x() - 7 - width
+                y = min(max(at.y() - 6, frame.plot.top() + metrics.ascent()), frame.plot.bottom() - 4)
+                painter.setPen(self._theme.palette.text)
+                painter.drawText(QPointF(left, y), mark.text)
+
+    def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, shown: float | None) -> None:
+        colours, room = self._theme.palette, max(self.width() - 40.0, 60.0)
+        rows, row, x = self._legend_rows(metrics), 0, 0.0
+        painter.setPen(colours.secondary)
+        name_width = metrics.horizontalAdvance(self._y_name)
+        painter.drawText(QPointF(self.width() - 4 - name_width, metrics.ascent()), self._y_name)
+        for line in self._named():
+            width = self._legend_width(line, metrics)
+            limit = room if row else room + 36 - name_width - 8
+            if x and x + width > limit + GAP:
+                row, x = row + 1, 0.0
+            if row >= rows:
+                break
+            baseline = metrics.ascent() + row * metrics.height()
+            y = baseline - metrics.xHeight() / 2
+            colour = getattr(colours, line.colour)
+            if line.style == "dots":
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(colour)
+                painter.drawEllipse(QPointF(x + 6, y), 2.4, 2.4)
+            else:
+                painter.setPen(QPen(colour, 2, Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine))
+                painter.drawLine(QPointF(x, y), QPointF(x + 13, y))
+            painter.setPen(colours.secondary)
+            painter.drawText(QPointF(x + 18, baseline), line.name)
+            if shown is not None and line.style == "line":
+                painter.setPen(colours.text)
+                at = x + 18 + metrics.horizontalAdvance(line.name + " ")
+                painter.drawText(QPointF(at, baseline), short(self.value_at(line, shown)))
+            x += width
+
+    def _hover(self, x: float | None) -> None:
+        if x != self._hovered:
+            self.set_hovered(x)
+            self.xHovered.emit(math.nan if x is None else x)
+
+    def _describe(self) -> None:
+        if self._cursor is None:
+            self.setAccessibleDescription("")
+            return
+        values = [f"{line.name} {figure(self.value_at(line, self._cursor))}" for line in self._named()]
+        self.setAccessibleDescription(f"{self._x_name} {figure(self._cursor)}: " + ", ".join(values))
+
+
+def _range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tuple[float, float]:
+    """The lowest and highest value with a little room; with `zero` 0 is in it, unless it is logarithmic."""
+    seen = [part[np.isfinite(part) & ((part > 0) | (not log))] for part in values]
+    seen = [part for part in seen if len(part)]
+    if not seen:
+        return (0.1, 1.0) if log else (0.0, 1.0)
+    low, high = min(float(part.min()) for part in seen), max(float(part.max()) for part in seen)
+    if log:
+        return low / 1.3, max(high * 1.3, low * 1.7)
+    if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
+    return (low - room if low < 0 or not zero else 0.0), high + room
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """1, and where there are few also 2 and 5, times powers of ten."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1,) if last - first > 3 else (1, 3) if last - first > 1 else (1, 2, 5)
+    return [factor * 10.0**power for power in range(first, last + 1) for factor in factors
+            if low <= factor * 10.0**power <= high]  # fmt: skip
