@@ -84,6 +84,11 @@ class RunFacts(QObject):
             SelfCheck(quick=quick), on_reply=done, on_error=_quiet, slot="session.check", priority="background"
         )
 
+    def take_check(self, reply: SelfCheckReply) -> None:
+        """A proof of the current run that somebody else asked for."""
+        self.self_check = reply
+        self.selfCheckChanged.emit()
+
     def measure(self) -> None:
         """Measures memory now."""
         self._engine.request(

@@ -210,15 +210,17 @@ def plan(width: float, height: float) -> Plan:
             ),
             widths=(1, 1, 1, 1), heights=(5, 3),
         )  # fmt: skip
+    slots: tuple[tuple[str, ...], ...]
+    widths: tuple[int, ...]
     if width >= 1150:
         slots = (("growth",), ("heads",), ("phases", "step", "layers"), ("contents",))
-        widths: tuple[int, ...] = (5, 4, 4, 6)
+        widths = (5, 4, 4, 6)
     elif width >= 760:
-        slots, widths = (("growth",), (*middle,), ("contents",)), (4, 4, 5)  # type: ignore[assignment]
+        slots, widths = (("growth",), (*middle,), ("contents",)), (4, 4, 5)
     elif width >= 520:
-        slots, widths = (("growth", *middle), ("contents",)), (1, 1)  # type: ignore[assignment]
+        slots, widths = (("growth", *middle), ("contents",)), (1, 1)
     else:
-        slots, widths = (("growth", *middle, "contents"),), (1,)  # type: ignore[assignment]
+        slots, widths = (("growth", *middle, "contents"),), (1,)
     return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(slots)), widths=widths)
 
 

@@ -201,4 +201,3 @@ class CardGrid(QWidget):
             card.setVisible(key == front)
             if card.tool is not None:
                 card.tool.setVisible(key == front)
-

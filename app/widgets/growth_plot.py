@@ -213,9 +213,7 @@ class GrowthPlot(QWidget):
                 painter.setPen(colour)
                 painter.drawText(rect.adjusted(0, 0, -5, -3), _BOTTOM_RIGHT, words)
 
-    def _paint_axes(
-        self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF
-    ) -> None:
+    def _paint_axes(self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF) -> None:
         colours = self._theme.palette
         for value in ticks(0.0, high, max(1, int(plot.height() // (metrics.height() * 1.7)))):
             y = round(plot.bottom() - value / high * plot.height()) + 0.5

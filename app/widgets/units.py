@@ -17,7 +17,7 @@ def three(value: float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """"5.16 GFLOP", "876 KB": decimal prefixes; whole bytes and operations below a thousand stay whole."""
+    """ "5.16 GFLOP", "876 KB": decimal prefixes; whole bytes and operations below a thousand stay whole."""
     if not math.isfinite(value):
         return "–"
     step, shown = 0, float(value)
@@ -34,10 +34,10 @@ def short_amount(value: float, unit: str) -> str:
 
 
 def duration(ms: float) -> str:
-    """"0.83 ms", "41.2 ms", "6.02 s"."""
+    """ "0.83 ms", "41.2 ms", "6.02 s"."""
     return f"{three(ms / THOUSAND)} s" if ms >= THOUSAND else f"{three(ms)} ms"
 
 
 def times(ratio: float) -> str:
-    """"19.1 ×"."""
+    """ "19.1 ×"."""
     return f"{three(ratio)} ×"

@@ -1,0 +1,175 @@
+"""The model: its configuration in words, its parameters and costs, where it comes from, the proof of the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from PySide6.QtWidgets import QPushButton
+
+from app.i18n import tr
+from app.panels.base import Changes, Need, Panel
+from app.panels.model_card_words import (
+    COSTS,
+    check_columns,
+    check_rows,
+    cost_rows,
+    part_columns,
+    part_rows,
+    source_facts,
+    words_of,
+)
+from app.session import Topic
+from app.widgets.card_grid import Card, CardGrid, Plan, Slot
+from app.widgets.fact_sheet import FactSheet
+from app.widgets.fact_table import FactTable
+from model.protocol.card_requests import GetModelCard, ModelCardReply
+from model.protocol.engine_requests import SelfCheck, SelfCheckReply
+
+if TYPE_CHECKING:
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
+
+HELP = (
+    "What this model is made of. Parameters are counted from its configuration and must fit the file exactly. A token "
+    "costs about two operations for each parameter it is multiplied with: a multiplication and an addition.\n\n"
+    "parameters of a block ≈ 2·M·D·(H + K) for attention + 3·M·F for a gated feed-forward (2·M·F for a plain one): M "
+    "width, D head dimensions, H query heads, K key/value heads, F feed-forward width. The embedding has V·M; a tied "
+    "head adds nothing.\n\n"
+    "The self-check computes numbers of the run that you see a second time in another way, and prints the largest "
+    "difference beside the bound it has to keep.\n\n"
+    "Look for: the share of the feed-forward, which is usually the largest; the share of the embedding in a small "
+    "model; the dtype printed bold, which is the one that is loaded."
+)
+
+
+class ModelPanel(Panel):
+    """See model_card_words for what it says."""
+
+    panel_id: ClassVar[str] = "model"
+    title: ClassVar[str] = "Model"
+    help_text: ClassVar[str] = HELP
+    watches: ClassVar[frozenset[str]] = frozenset({Topic.MODEL, Topic.RUN, Topic.SELF_CHECK})
+    area: ClassVar[str] = "bottom"
+    needs: ClassVar[Need] = "model"
+
+    def build(self) -> None:
+        theme = self.ctx.theme
+        self.words = FactSheet(theme, tr("The configuration in words"))
+        self.parts = FactTable(theme, tr("Parameters by part"), part_columns())
+        self.costs = FactTable(theme, tr("Bytes and operations"), COSTS)
+        self.source = FactSheet(theme, tr("Source"))
+        self.checks = FactTable(theme, tr("Self-check"), check_columns())
+        self.check_all = QPushButton(tr("Check all"))
+        self.check_all.setProperty("compact", True)
+        self.check_all.setFixedHeight(theme.px(24))
+        self.check_all.setToolTip(tr("Also the checks that run the model again"))
+        self.check_all.clicked.connect(self.check_or_cancel)
+        cards = {
+            "words": (Card(theme, tr("configuration"), self.words), tr("Words")),
+            "parts": (Card(theme, tr("parameters"), self.parts), tr("Parameters")),
+            "costs": (Card(theme, tr("bytes and operations"), self.costs), tr("Costs")),
+            "source": (Card(theme, tr("source"), self.source), tr("Source")),
+            "checks": (Card(theme, tr("self-check"), self.checks, tool=self.check_all), tr("Self-check")),
+        }
+        self.grid = CardGrid(theme, cards, plan, label=tr("What is shown"))
+        self.body.addWidget(self.grid, 1)
+        self._asked: object = None
+        self._checking: Any = None
+        theme.changed.connect(lambda: self.check_all.setFixedHeight(theme.px(24)))
+
+    def refresh(self, changes: Changes) -> None:
+        session = self.ctx.session
+        model = session.model
+        if model is None:
+            self._asked = None
+            return
+        self._show_checks()
+        state = (model, session.n_prompt if session.run is not None else 0)
+        if state != self._asked or Topic.MODEL in changes:
+            self._asked = state
+            self.source.set_facts(source_facts(model))
+            self.ask(GetModelCard(), self._on_card, slot="card", on_error=self._on_card_error)
+
+    def check_or_cancel(self) -> None:
+        """Runs every check, or stops doing so."""
+        if self._checking is not None:
+            self._checking.cancel()
+            return
+        if self.ctx.session.run is None:
+            return
+        self._checking = self.ask(
+            SelfCheck(quick=False), self._on_checks, on_error=self._on_check_error, priority="background"
+        )
+        self._show_checks()
+
+    def tables(self) -> Iterable[tuple[str, list[list[str]]]]:
+        """What is shown as tables, for a file."""
+        yield tr("configuration"), [list(fact) for fact in self.words.facts]
+        yield tr("parameters"), self.parts.as_lines()
+        yield tr("bytes and operations"), self.costs.as_lines()
+        yield tr("source"), [list(fact) for fact in self.source.facts]
+        yield tr("self-check"), self.checks.as_lines()
+
+    # inside
+
+    def _on_card(self, reply: ModelCardReply, _arrays: Arrays) -> None:
+        model = self.ctx.session.model
+        if model is None:
+            return
+        self.words.set_facts(words_of(model, reply.features))
+        self.parts.set_rows(part_rows(reply), part_columns())
+        self.costs.set_rows(cost_rows(reply, model))
+
+    def _on_card_error(self, _error: ErrorInfo) -> None:
+        self._asked = None
+
+    def _show_checks(self) -> None:
+        session = self.ctx.session
+        found = session.self_check
+        self.checks.set_rows(check_rows(found.rows if found else ()), check_columns())
+        self.check_all.setEnabled(session.run is not None)
+        self.check_all.setText(tr("Cancel") if self._checking is not None else tr("Check all"))
+        card = self.grid.cards["checks"]
+        if self._checking is not None:
+            card.set_caption(tr("self-check · running …"))
+        elif found is None:
+            card.set_caption(tr("self-check · after the first prefill"))
+        else:
+            good = sum(row.ok for row in found.rows)
+            card.set_caption(tr("self-check · {n} of {all} hold", n=good, all=len(found.rows)))
+
+    def _on_checks(self, reply: SelfCheckReply, _arrays: Arrays) -> None:
+        self._checking = None
+        self.ctx.session.facts.take_check(reply)
+        self._show_checks()
+
+    def _on_check_error(self, error: ErrorInfo) -> None:
+        self._checking = None
+        self._show_checks()
+        if error.code != "cancelled":
+            self.ctx.notify.engine_error(tr("The numbers were not checked"), error)
+
+
+def plan(width: float, height: float) -> Plan:
+    """Where the cards go, px at 100 % text."""
+    if height >= 420 and width >= 900:
+        return Plan(
+            slots=(
+                Slot(cards=("words",), cols=3), Slot(cards=("parts",), col=3, cols=3),
+                Slot(cards=("costs",), row=1, cols=2), Slot(cards=("source",), row=1, col=2, cols=2),
+                Slot(cards=("checks",), row=1, col=4, cols=2),
+            ),
+            widths=(1, 1, 1, 1, 1, 1), heights=(1, 1),
+        )  # fmt: skip
+    groups: tuple[tuple[str, ...], ...]
+    widths: tuple[int, ...]
+    if width >= 1150:
+        groups, widths = (("words",), ("parts",), ("costs", "source"), ("checks",)), (5, 4, 3, 4)
+    elif width >= 820:
+        groups, widths = (("words", "source"), ("parts", "costs"), ("checks",)), (5, 4, 4)
+    elif width >= 520:
+        groups, widths = (("words", "source"), ("parts", "costs", "checks")), (1, 1)
+    else:
+        groups, widths = (("words", "parts", "costs", "source", "checks"),), (1,)
+    return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(groups)), widths=widths)

@@ -1,0 +1,111 @@
+"""Named facts in sentences: names at the left, plain text that wraps at the right, scrolled where there is more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QGridLayout, QLabel, QMenu, QScrollArea, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+Fact = tuple[str, str]
+"""A name and what is said."""
+
+
+class FactSheet(QScrollArea):
+    """Text can be selected; Ctrl+C copies all where nothing is."""
+
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._facts: tuple[Fact, ...] = ()
+        self._labels: list[tuple[QLabel, QLabel]] = []
+        self._page = QWidget()
+        self._grid = QGridLayout(self._page)
+        self._grid.setContentsMargins(0, 2, 4, 2)
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(1, 1)
+        self.setWidget(self._page)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setAutoFillBackground(False)
+        self._page.setAutoFillBackground(False)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(label)
+        theme.changed.connect(self._restyle)
+
+    def set_facts(self, facts: Sequence[Fact]) -> None:
+        """Shows facts in order."""
+        if tuple(facts) == self._facts:
+            return
+        self._facts = tuple(facts)
+        while len(self._labels) > len(self._facts):
+            for label in self._labels.pop():
+                label.setParent(None)
+                label.deleteLater()
+        while len(self._labels) < len(self._facts):
+            self._labels.append(self._make(len(self._labels)))
+        for (name, text), (left, right) in zip(self._facts, self._labels, strict=True):
+            left.setText(name)
+            right.setText(text)
+            right.setAccessibleName(name)
+        self.setAccessibleDescription(self.text())
+        self._grid.setRowStretch(self._grid.rowCount(), 0)
+        for row in range(self._grid.rowCount() + 1):
+            self._grid.setRowStretch(row, 1 if row == len(self._facts) else 0)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        return self._facts
+
+    def text(self) -> str:
+        """All of it, a fact a line."""
+        return "\n".join(f"{name}\t{text}" for name, text in self._facts)
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._theme.px(360), self._theme.px(180))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._theme.px(160), self._theme.px(60))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self._copy()
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(tr("Copy all"), self._copy)
+        menu.popup(event.globalPos())
+
+    def _make(self, row: int) -> tuple[QLabel, QLabel]:
+        left, right = QLabel(), QLabel()
+        for label in (left, right):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+            label.setFont(self._theme.font("table"))
+        left.setProperty("role", "secondary")
+        right.setWordWrap(True)
+        right.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        right.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self._grid.addWidget(left, row, 0)
+        self._grid.addWidget(right, row, 1)
+        return left, right
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.text())
+
+    def _restyle(self) -> None:
+        for pair in self._labels:
+            for label in pair:
+                label.setFont(self._theme.font("table"))
