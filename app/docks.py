@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QScrollArea,
     QSizePolicy,
-    QTabBar,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -34,6 +33,7 @@ RADIUS = 8.0
 MARGIN = 8
 TITLE_HEIGHT = 34
 LEAST_HEIGHT = 96
+COLUMN_SHARES = (("left", 0.21), ("center", 0.55), ("right", 0.24))
 Area = Qt.DockWidgetArea
 
 
@@ -239,38 +239,6 @@ class DockArea(QMainWindow):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
 
 
-class TabFrames(QObject):
-    """Paints the frame's upper part behind the tab bars Qt makes for tabbed docks."""
-
-    def __init__(self, window: QMainWindow, theme: Theme) -> None:
-        super().__init__(window)
-        self._window, self._theme = window, theme
-
-    def adopt(self) -> None:
-        """Takes care of tab bars that are new."""
-        for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            if not bar.property("framed"):
-                bar.setProperty("framed", True)
-                bar.setDrawBase(False)
-                bar.setExpanding(False)
-                bar.setDocumentMode(True)
-                bar.setElideMode(Qt.TextElideMode.ElideRight)
-                bar.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.Paint and isinstance(watched, QTabBar):
-            colours = self._theme.palette
-            painter = QPainter(watched)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            rect = QRectF(watched.rect()).adjusted(0.5, 0.5, -0.5, RADIUS)
-            painter.setPen(QPen(colours.line, 1))
-            painter.setBrush(colours.panel)
-            painter.drawRoundedRect(rect, RADIUS, RADIUS)
-            painter.drawLine(0, watched.height() - 1, watched.width(), watched.height() - 1)
-            painter.end()
-        return False
-
-
 def _frame(rect: QRectF, *, square_top: bool) -> QPainterPath:
     path = QPainterPath()
     if not square_top:
@@ -287,10 +255,9 @@ def _frame(rect: QRectF, *, square_top: bool) -> QPainterPath:
 
 def place(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
     """The standard layout: left column, centre, right, and everything else as tabs below."""
-    by_area: dict[str, list[PanelDock]] = {}
+    by_area = by_areas(docks)
     for dock in docks.values():
         dock.setFloating(False)
-        by_area.setdefault(dock.panel.area, []).append(dock)
     row = [by_area[name][0] for name in ("left", "center", "right") if name in by_area]
     if row:
         window.addDockWidget(Area.TopDockWidgetArea, row[0])
@@ -309,20 +276,28 @@ def place(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
             window.tabifyDockWidget(owners[0], dock)
         if len(owners) > 1:
             owners[0].raise_()
-    share_space(window, by_area)
+    share_space(window, docks)
 
 
-def share_space(window: QMainWindow, by_area: Mapping[str, list[PanelDock]]) -> None:
-    """Widths and heights of the sketch, scaled to the window."""
+def share_space(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
+    """Widths and heights of the standard layout, in shares of the window."""
+    by_area = by_areas(docks)
     width, height = window.width(), window.height()
-    columns = [(by_area[name][0], share) for name, share in (("left", 0.21), ("center", 0.55), ("right", 0.24))
-               if by_area.get(name)]  # fmt: skip
+    columns = [(by_area[name][0], share) for name, share in COLUMN_SHARES if name in by_area]
     if len(columns) > 1:
-        window.resizeDocks([dock for dock, _ in columns], [round(width * share) for _, share in columns],
-                           Qt.Orientation.Horizontal)  # fmt: skip
+        widths = [round(width * share) for _, share in columns]
+        window.resizeDocks([dock for dock, _ in columns], widths, Qt.Orientation.Horizontal)
     left, below = by_area.get("left"), by_area.get("left_below")
     if left and below:
-        window.resizeDocks([left[0], below[0]], [round(height * 0.45), round(height * 0.45)], Qt.Orientation.Vertical)
-    if by_area.get("bottom") and columns:
-        window.resizeDocks([columns[-1][0], by_area["bottom"][0]], [round(height * 0.66), round(height * 0.26)],
-                           Qt.Orientation.Vertical)  # fmt: skip
+        window.resizeDocks([left[0], below[0]], [round(height * 0.45)] * 2, Qt.Orientation.Vertical)
+    if "bottom" in by_area and columns:
+        heights = [round(height * 0.67), round(height * 0.27)]
+        window.resizeDocks([columns[-1][0], by_area["bottom"][0]], heights, Qt.Orientation.Vertical)
+
+
+def by_areas(docks: Mapping[str, PanelDock]) -> dict[str, list[PanelDock]]:
+    """The docks of each area of the standard layout, in order."""
+    found: dict[str, list[PanelDock]] = {}
+    for dock in docks.values():
+        found.setdefault(dock.panel.area, []).append(dock)
+    return found

@@ -27,7 +27,8 @@ from app.start_page import StartPage
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
     from app.context import AppContext
-    from app.docks import PanelDock, TabFrames
+    from app.dock_tabs import TabFrames
+    from app.docks import PanelDock
     from app.keys import KeyRouter
     from app.menus import MenuBar
     from app.notify import Notifier
@@ -137,7 +138,8 @@ class MainWindow(QMainWindow):
         self._refresh_bars()
 
     def _make_docks(self) -> None:
-        from app.docks import DockArea, PanelDock, TabFrames  # noqa: PLC0415 - after the first paint
+        from app.dock_tabs import TabFrames  # noqa: PLC0415 - after the first paint
+        from app.docks import DockArea, PanelDock  # noqa: PLC0415
         from app.panels import PANELS  # noqa: PLC0415
 
         assert self.ctx is not None
@@ -164,6 +166,8 @@ class MainWindow(QMainWindow):
         place(self.area, self.docks)
         if state:
             self.area.restoreState(QByteArray(state), LAYOUT_VERSION)
+        else:
+            QTimer.singleShot(0, self.area, self._share_space)  # once the area has the size it will have
         self._on_docks_moved()
 
     def layout_text(self) -> str:
@@ -175,12 +179,11 @@ class MainWindow(QMainWindow):
         """The standard layout."""
         self._maximised = self._before_maximise = None
         self._restore_layout("")
-        QTimer.singleShot(0, self.area, self._share_again)
 
-    def _share_again(self) -> None:
-        from app.docks import place  # noqa: PLC0415
+    def _share_space(self) -> None:
+        from app.docks import share_space  # noqa: PLC0415
 
-        place(self.area, self.docks)
+        share_space(self.area, self.docks)
 
     def save_layout_as(self) -> None:
         """Asks for a name and keeps the layout under it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QMimeData, Qt, Signal
-from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextOption
+from PySide6.QtGui import QResizeEvent, QTextCharFormat, QTextCursor, QTextOption
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 MAX_PASTE = 1_000_000
 LONG_WORD = 2_000
+SHORT, SHORT_EDIT = 340, 50
 
 
 class PromptEdit(QPlainTextEdit):
@@ -141,7 +142,7 @@ class PromptPanel(Panel):
 
     def build(self) -> None:
         theme, session = self.ctx.theme, self.ctx.session
-        self._pieces: tuple[str, ...] = ()
+        self._short = False
         self._units: list[int] = []
         self.edit = PromptEdit()
         self.edit.set_text(session.prompt.text)
@@ -152,13 +153,14 @@ class PromptPanel(Panel):
         self.strip.tokenClicked.connect(self._on_click)
         self.expected = ExpectedView(theme)
         self.expected.closed.connect(lambda: self.strip.set_selected(self._strip_query()))
-        split = QSplitter(Qt.Orientation.Vertical)
+        self.edit.setMinimumHeight(theme.px(SHORT_EDIT))
+        split = self.split = QSplitter(Qt.Orientation.Vertical)
         split.setChildrenCollapsible(False)
         split.setHandleWidth(8)
         split.addWidget(self.edit)
         split.addWidget(self.strip)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 3)
+        split.setStretchFactor(0, 0)
+        split.setStretchFactor(1, 1)
         split.setSizes([theme.px(76), theme.px(150)])
         self.body.addWidget(split, 1)
         self.body.addWidget(self.expected)
@@ -168,6 +170,14 @@ class PromptPanel(Panel):
         self.count.setWordWrap(True)
         self.body.addWidget(self.count)
         self.body.addLayout(self._options())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        short = event.size().height() < self.ctx.theme.px(SHORT)
+        if short != self._short:
+            self._short = short
+            edit = self.ctx.theme.px(SHORT_EDIT if short else 84)
+            self.split.setSizes([edit, max(1, self.split.height() - edit)])
 
     def _options(self) -> QHBoxLayout:
         session = self.ctx.session

@@ -36,12 +36,20 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path / "config"))
     application = create()
     driver = Driver(application, tmp_path)
-    application.window.show()
-    QTest.qWaitForWindowActive(application.window)
-    driver.wait(lambda: application.ctx is not None, "filling the window")
-    driver.wait(lambda: len(driver.session.path_nodes()) == 7 and not driver.session.busy, "the first start", 200)
-    yield driver
-    close(application)
+    try:
+        application.window.show()
+        QTest.qWaitForWindowActive(application.window)
+        driver.wait(lambda: application.ctx is not None, "filling the window")
+        driver.wait(lambda: first_start_is_over(driver), "the first start", 300)
+        yield driver
+    finally:
+        close(application)
+
+
+def first_start_is_over(driver: Driver) -> bool:
+    session = driver.session
+    assert session.engine_status != "lost", session.engine.stderr
+    return len(session.path_nodes()) == 7 and not session.busy
 
 
 def close(application: Application) -> float:
@@ -191,6 +199,7 @@ def hover_is_linked(driver: Driver) -> None:
     prompt = panels(driver)[0]
     assert driver.application.ctx is not None
     selection = driver.application.ctx.selection
+    prompt.strip.verticalScrollBar().setValue(0)
     place = prompt.strip.chip_rect(3).center().toPoint()
     QTest.mouseMove(prompt.strip.viewport(), QPoint(1, prompt.strip.viewport().height() - 1))
     QTest.mouseMove(prompt.strip.viewport(), place)

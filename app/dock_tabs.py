@@ -1,0 +1,130 @@
+"""The tabs of docks that share a place: the frame's upper part behind them, and the tools of the dock in front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPen
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QTabBar, QToolButton, QWidget
+
+from app.docks import RADIUS, PanelDock
+from app.i18n import tr
+from app.widgets.info_button import InfoButton
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+
+class TabTools(QWidget):
+    """At the right of a tab bar: what the tabbed dock's own title bar would hold."""
+
+    def __init__(self, bar: QTabBar, theme: Theme, docks: Callable[[], list[PanelDock]]) -> None:
+        super().__init__(bar)
+        self._bar, self._theme, self._docks = bar, theme, docks
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 8, 0)
+        row.setSpacing(2)
+        self._buttons: list[tuple[QToolButton, str]] = []
+        for icon, tip, run in (
+            ("float", tr("Float this panel"), PanelDock.toggle_floating),
+            ("maximise", tr("Maximise this panel"), lambda dock: dock.maximiseAsked.emit()),
+            ("close", tr("Close this panel"), PanelDock.close),
+        ):
+            button = QToolButton()
+            button.setProperty("flat", True)
+            button.setFixedSize(24, 24)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.setToolTip(tip)
+            button.setAccessibleName(tip)
+            button.clicked.connect(lambda _checked=False, run=run: self._run(run))
+            row.addWidget(button)
+            self._buttons.append((button, icon))
+        self.info = InfoButton(theme, "", "")
+        row.addWidget(self.info)
+        theme.changed.connect(self.restyle)
+        bar.currentChanged.connect(self.follow)
+        self.restyle()
+        self.follow()
+
+    @property
+    def dock(self) -> PanelDock | None:
+        """The dock whose tab is in front."""
+        title = self._bar.tabText(self._bar.currentIndex())
+        return next((dock for dock in self._docks() if dock.windowTitle() == title), None)
+
+    def follow(self) -> None:
+        """The explanation is that of the dock in front."""
+        dock = self.dock
+        help_text = tr(dock.panel.help_text) if dock and dock.panel.help_text else ""
+        self.info.setVisible(bool(help_text))
+        if dock is not None:
+            self.info.set_text(dock.windowTitle(), help_text)
+
+    def place(self) -> None:
+        """At the right end, in the middle of the bar's height."""
+        self.adjustSize()
+        self.move(self._bar.width() - self.width(), (self._bar.height() - self.height()) // 2)
+        self.raise_()
+
+    def restyle(self) -> None:
+        """Icons of the theme in force."""
+        for button, icon in self._buttons:
+            button.setIcon(self._theme.icon(icon, "secondary", 14))
+            button.setIconSize(QSize(self._theme.px(14), self._theme.px(14)))
+
+    def _run(self, run: Callable[[PanelDock], object]) -> None:
+        dock = self.dock
+        if dock is not None:
+            run(dock)
+
+
+class TabFrames(QObject):
+    """Dresses the tab bars Qt makes for tabbed docks; a double click on a tab maximises its dock."""
+
+    def __init__(self, window: QMainWindow, theme: Theme) -> None:
+        super().__init__(window)
+        self._window, self._theme = window, theme
+        self._tools: dict[QTabBar, TabTools] = {}
+
+    def adopt(self) -> None:
+        """Takes care of tab bars that are new, and of what is in front of each."""
+        for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            if bar not in self._tools:
+                bar.setDrawBase(False)
+                bar.setExpanding(False)
+                bar.setDocumentMode(True)
+                bar.setElideMode(Qt.TextElideMode.ElideRight)
+                bar.installEventFilter(self)
+                self._tools[bar] = TabTools(bar, self._theme, self._docks)
+                self._tools[bar].show()
+                bar.tabBarDoubleClicked.connect(lambda _index, bar=bar: self._maximise(bar))
+            self._tools[bar].follow()
+            self._tools[bar].place()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if isinstance(watched, QTabBar):
+            if event.type() is QEvent.Type.Paint:
+                self._paint(watched)
+            elif event.type() in {QEvent.Type.Resize, QEvent.Type.LayoutRequest} and watched in self._tools:
+                self._tools[watched].place()
+        return False
+
+    def _docks(self) -> list[PanelDock]:
+        return self._window.findChildren(PanelDock)
+
+    def _maximise(self, bar: QTabBar) -> None:
+        dock = self._tools[bar].dock
+        if dock is not None:
+            dock.maximiseAsked.emit()
+
+    def _paint(self, bar: QTabBar) -> None:
+        colours = self._theme.palette
+        painter = QPainter(bar)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(colours.line, 1))
+        painter.setBrush(colours.panel)
+        painter.drawRoundedRect(QRectF(bar.rect()).adjusted(0.5, 0.5, -0.5, RADIUS), RADIUS, RADIUS)
+        painter.drawLine(0, bar.height() - 1, bar.width(), bar.height() - 1)
+        painter.end()
