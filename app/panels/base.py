@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from app.commands import Command
     from app.context import AppContext
+    from app.panel_files import PanelFiles, Table
     from app.session import Session
     from model.protocol.wire import Priority, Request
 
@@ -63,7 +64,8 @@ class Panel(QWidget):
 
     `panel_id`: in saved layouts, never changed. `title`, `help_text`: English, translated where shown. `watches`:
     Topics of the session and field names of the selection. `area`: where the standard layout puts it. `needs`: what
-    must be there for it to show anything; until then it says what is going on instead.
+    must be there for it to show anything; until then it says what is going on instead. `exports`: its picture and its
+    tables can be written to files.
     """
 
     panel_id: ClassVar[str]
@@ -72,12 +74,14 @@ class Panel(QWidget):
     watches: ClassVar[frozenset[str]] = frozenset()
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = ""
+    exports: ClassVar[bool] = False
 
     def __init__(self, ctx: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.ctx = ctx
         self.setObjectName(f"panel-{self.panel_id}")
         self._pending: set[str] = set()
+        self._files: PanelFiles | None = None
         self._clock = FrameClock.shared(ctx.session)
         self.body = QVBoxLayout(self)
         self.body.setContentsMargins(12, 8, 12, 10)
@@ -101,6 +105,26 @@ class Panel(QWidget):
     def commands(self) -> Iterable[Command]:
         """Commands of this panel; registered when it is docked."""
         return ()
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        """Hands what is shown to `done` as named tables; at once, or when the engine has answered."""
+        done([])
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:  # noqa: ARG002
+        """The request for the figure the engine draws of what is shown; None where there is none."""
+        return None
+
+    def export(self) -> None:
+        """Asks where to write what is shown."""
+        self.files().open()
+
+    def files(self) -> PanelFiles:
+        """What writes this panel's files; made on first use."""
+        if self._files is None:
+            from app.panel_files import PanelFiles  # noqa: PLC0415 - not before it is asked for
+
+            self._files = PanelFiles(self)
+        return self._files
 
     def ask(
         self,

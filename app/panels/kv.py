@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
@@ -15,6 +15,7 @@ from app.panels.kv_facts import (
     HEADS,
     LEFT,
     formula_text,
+    growth_lines,
     growth_of,
     heads_rows,
     layer_columns,
@@ -29,11 +30,15 @@ from app.session import Topic
 from app.widgets.card_grid import Card, CardGrid, Plan, Slot
 from app.widgets.fact_table import FactTable
 from app.widgets.growth_plot import GrowthPlot
+from model.protocol.figure_requests import ExportKvGrowth
 from model.protocol.kv_requests import GetKv, KvReply, MeasureRecompute, RecomputeReply
 
 if TYPE_CHECKING:
+    from app.panel_files import Table
+    from model.protocol.export_requests import FigureTheme
+    from model.protocol.figure_requests import DrawnFormat
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo, Progress
+    from model.protocol.wire import ErrorInfo, Progress, Request
 
 HELP = (
     "Every layer keeps a key and a value of every token: the next token makes its own query, key and value, and reads "
@@ -60,6 +65,7 @@ class KvPanel(Panel):
     })  # fmt: skip
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = "run"
+    exports: ClassVar[bool] = True
 
     def build(self) -> None:
         theme = self.ctx.theme
@@ -104,7 +110,35 @@ class KvPanel(Panel):
         return (
             Command(id="kv.measure", title="Measure a step without the cache", menu="Run", group=3,
                     run=self.measure_or_cancel, enabled=has_run),
+            Command(id="kv.export", title="Export the KV cache …", menu="File", group=2, run=self.export,
+                    enabled=has_run),
+            Command(id="kv.table", title="KV cache as a table", menu="View", group=1, enabled=has_run,
+                    run=self.toggle_table, checked=lambda: self.contents.as_table),
         )  # fmt: skip
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        growth = self.plot.growth
+        found: list[Table] = [
+            (tr("bytes by position"), growth_lines(growth) if growth else []),
+            (tr("bytes of a token"), self.heads.as_lines()),
+            (tr("What is left"), self.left.as_lines()),
+            (tr("prefill and decode"), self.phases.as_lines()),
+            (tr("one decode step"), self.step.as_lines()),
+            (tr("by layer"), self.layers.as_lines()),
+        ]
+        self.contents.tables(lambda table: done([*found, table]))
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
+        return ExportKvGrowth(
+            formats=cast("tuple[DrawnFormat, ...]", formats),
+            theme=cast("FigureTheme", theme),
+            stem=stem or self.panel_id,
+        )
+
+    def toggle_table(self) -> None:
+        """The contents as a table, or the map again."""
+        self.grid.show_card("contents")
+        self.contents.show_table(shown=not self.contents.as_table)
 
     # state → widgets
 

@@ -23,6 +23,9 @@ from model.colormaps import Levels, colormap_for, lut
 from model.protocol.kv_requests import GetKvContents, KvContentsReply, KvWhat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.panel_files import Table
     from app.panels.base import Panel
     from model.protocol.framing import Arrays
     from model.protocol.values import ModelInfo
@@ -238,6 +241,23 @@ class ContentsView(QWidget):
             self._ctx.notify.say(tr("Copied."))
 
         self._panel.ask(self._exactly(rows), came)
+
+    def tables(self, done: Callable[[Table], None]) -> None:
+        """Hands every value of what is shown to `done`, a position a line."""
+        layer, kv_head = self.place()
+        tokens = self._ctx.session.path_tokens()
+        title = tr("{what} of layer {layer}, KV head {head}", what=what_name(self.what), layer=layer, head=kv_head)
+
+        def came(_reply: KvContentsReply, arrays: Arrays) -> None:
+            values = np.asarray(arrays["values"])
+            lines = [["position", "token", *(f"d{i}" for i in range(values.shape[1]))]]
+            lines += [
+                [str(token.position), token.piece, *(str(value) for value in row)]
+                for token, row in zip(tokens, values, strict=True)
+            ]
+            done((title, lines))
+
+        self._panel.ask(self._exactly((0, self.heat.shape[0])), came)
 
     def _choose_kv(self, kv_head: int) -> None:
         model, selection = self._ctx.session.model, self._ctx.selection

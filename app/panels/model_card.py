@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from PySide6.QtWidgets import QPushButton
 
+from app.commands import Command
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.model_card_words import (
@@ -27,6 +28,7 @@ from model.protocol.card_requests import GetModelCard, ModelCardReply
 from model.protocol.engine_requests import SelfCheck, SelfCheckReply
 
 if TYPE_CHECKING:
+    from app.panel_files import Table
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo
 
@@ -52,6 +54,7 @@ class ModelPanel(Panel):
     watches: ClassVar[frozenset[str]] = frozenset({Topic.MODEL, Topic.RUN, Topic.SELF_CHECK})
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = "model"
+    exports: ClassVar[bool] = True
 
     def build(self) -> None:
         theme = self.ctx.theme
@@ -78,6 +81,12 @@ class ModelPanel(Panel):
         self._checking: Any = None
         theme.changed.connect(lambda: self.check_all.setFixedHeight(theme.px(24)))
 
+    def commands(self) -> Iterable[Command]:
+        return (
+            Command(id="model.export", title="Export the model panel …", menu="File", group=2, run=self.export,
+                    enabled=lambda: self.ctx.session.model is not None),
+        )  # fmt: skip
+
     def refresh(self, changes: Changes) -> None:
         session = self.ctx.session
         model = session.model
@@ -103,13 +112,16 @@ class ModelPanel(Panel):
         )
         self._show_checks()
 
-    def tables(self) -> Iterable[tuple[str, list[list[str]]]]:
-        """What is shown as tables, for a file."""
-        yield tr("configuration"), [list(fact) for fact in self.words.facts]
-        yield tr("parameters"), self.parts.as_lines()
-        yield tr("bytes and operations"), self.costs.as_lines()
-        yield tr("source"), [list(fact) for fact in self.source.facts]
-        yield tr("self-check"), self.checks.as_lines()
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        done(
+            [
+                (tr("configuration"), [list(fact) for fact in self.words.facts]),
+                (tr("parameters"), self.parts.as_lines()),
+                (tr("bytes and operations"), self.costs.as_lines()),
+                (tr("source"), [list(fact) for fact in self.source.facts]),
+                (tr("self-check"), self.checks.as_lines()),
+            ]
+        )
 
     # inside
 
