@@ -157,6 +157,9 @@ def test_joined_weights_give_the_same(decoder: Decoder, prompt: list[int]) -> No
 
 def test_joined_weights_are_not_used_once_replaced(decoder: Decoder, prompt: list[int]) -> None:
     state = {name: tensor.clone() for name, tensor in decoder.state_dict().items()}
+    decoder = assemble(
+        decoder.config, {name: tensor.clone() for name, tensor in state.items()}
+    )  # the judge's are shared
     plain = trace(decoder, prompt)[0].logits
     decoder.join_weights()
     value = decoder.get_parameter("layers.1.self_attn.v_proj.weight")
