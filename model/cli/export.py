@@ -5,61 +5,57 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from model.cli.command import Command, ProgressLine, UsageError, whole
-from model.cli.prompted import add_run_options, prefilled, read_prompt, sampler_settings
+from model.cli.command import Command, ProgressLine, UsageError, number, whole
+from model.cli.prompted import add_run_options, decoded, prefilled
+from model.cli.what import DEFAULT_SIZE, FORMATS, KINDS, SIZES, TINTS, requests_for
 from model.colormaps import ONE_SIGNED
 from model.export.spec import FigureSpec
-from model.protocol.attention_requests import HeadView, Scale, Stage
+from model.protocol.attention_requests import Scale, Stage
 from model.protocol.export_requests import (
     ExportActivations,
     ExportAttention,
     ExportRun,
     ExportSheet,
     FigureTheme,
+    RunContents,
 )
-from model.protocol.file_writing import IncomingFiles
+from model.protocol.figure_requests import FigureRequest
+from model.protocol.file_writing import FileExistsAlreadyError, IncomingFiles, safe_stem
 from model.protocol.wire import Request
 
 if TYPE_CHECKING:
     from model.export.files import ExportedFile
     from model.run import Run
 
-FORMATS = {
-    "attention": ("png", "svg", "pdf", "html", "csv", "npz", "json"),
-    "sheet": ("png", "svg", "pdf", "html", "npz"),
-    "grid": ("png", "svg", "pdf", "html", "npz"),
-    "activation": ("safetensors", "npz"),
-    "logits": ("safetensors", "npz"),
-    "kv": ("safetensors", "npz"),
-    "run": ("dscope",),
-}
-"""What can be exported, and as what; the first one is the default."""
-SIZES = {"attention": "7x6", "sheet": "7x10", "grid": "7x10"}
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.epilog = (
-        "KIND: attention (one file a head), sheet (heads on one colour scale), grid (each head on its own scale), "
-        "activation NAME … (layers.3.attn.pattern, layers.*.mlp.post), logits, kv, run (a .dscope file)."
-    )
+    parser.epilog = KINDS
     add_run_options(parser, steps=0, recorded=True)
     what = parser.add_argument_group("what")
     what.add_argument("--what", nargs="+", default=["attention"], metavar="KIND", help="default: attention")
     what.add_argument("--layer", default="all", metavar="LIST", help="0,3-5 or all (default: all)")
-    head = "2, 0-3, all, mean or max (default: mean for attention, all for sheets)"
+    head = "2, 0-3, all, mean or max (default: all for sheets, mean elsewhere)"
     what.add_argument("--head", default="", metavar="LIST", help=head)
     what.add_argument("--stage", default="weights", choices=get_args(Stage))
     what.add_argument("--scale", default="sqrt", choices=get_args(Scale))
     what.add_argument("--fixed", action="store_true", help="weights from 0 to 1 instead of to their maximum")
     what.add_argument("--ignore-first", action="store_true", help="leave key 0 out of the colour levels")
+    what.add_argument("--rows", default="", metavar="A-B", help="positions of queries, or of the text (default: all)")
+    what.add_argument("--cols", default="", metavar="A-B", help="positions of keys (default: all)")
+    what.add_argument("--query", type=whole(0), metavar="N", help="for rope and text (default: the last position)")
+    what.add_argument("--key", type=whole(0), metavar="N", help="for rope and text (default: 0)")
+    what.add_argument("--by", default="surprisal", choices=TINTS, help="the tint of text")
+    what.add_argument("--contents", default="all", choices=get_args(RunContents), help="of a .dscope file")
+    most = "a .dscope file's size, at most: it then holds less than --contents (default: any)"
+    what.add_argument("--max-mb", type=number, default=0.0, metavar="MB", help=most)
     look = parser.add_argument_group("files")
     look.add_argument("--format", default="", metavar="LIST", help="png,svg,pdf,html,csv,npz,json,safetensors")
-    look.add_argument("--size", default="", metavar="WxH", help="inches (default: 7x6, sheets 7x10)")
+    look.add_argument("--size", default="", metavar="WxH", help="inches (default: by kind, 7x6 for attention)")
     look.add_argument("--dpi", type=whole(1), default=200)
     look.add_argument("--theme", default="light", choices=get_args(FigureTheme))
     look.add_argument("--colormap", default="viridis", choices=ONE_SIGNED)
@@ -75,19 +71,22 @@ def run(options: argparse.Namespace) -> int:
     kind, *names = options.what
     _check(kind, names, options)
     formats = _formats(kind, options.format)
-    size = _size(options.size or SIZES.get(kind, "7x6"))
-    options.head = options.head or ("mean" if kind == "attention" else "all")
+    size = _size(options.size or SIZES.get(kind, DEFAULT_SIZE))
+    options.head = options.head or ("all" if kind in {"sheet", "grid"} else "mean")
     FigureSpec(width=size[0], height=size[1], dpi=options.dpi)  # refused before a model is opened
     folder = Path(options.out)
     progress = ProgressLine()
     try:
         made = _run_of(options, progress)
-        requests = list(_requests(made, kind, names, formats, size, options))
+        requests = list(requests_for(made, kind, names, formats, size, options))
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--out: {folder} cannot be made: {error.strerror}") from error
-        written = [entry for message in requests for entry in _write(made, message, folder, options, progress)]
+        if not options.overwrite:
+            _refuse_existing(requests, formats, folder)
+        written = [entry for message, report in _reported(requests, progress)
+                   for entry in _write(made, message, folder, options, report)]  # fmt: skip
     finally:
         progress.clear()
     if options.json:
@@ -105,9 +104,10 @@ def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:
         raise UsageError(
             "--what: activation, and nothing else, takes the names of activations, such as layers.3.attn.pattern"
         )
-    if (options.prompt is None) == (options.run_file is None):
-        raise UsageError("give either --prompt TEXT or --run FILE")
-    if options.run_file is not None and options.steps:
+    given = [options.prompt is not None, options.prompt_ids is not None, options.run_file is not None]
+    if sum(given) != 1:
+        raise UsageError("give either --prompt TEXT or --run FILE (or --prompt-ids LIST)")
+    if options.run_file is not None and (options.steps or options.force_ids):
         raise UsageError("--steps goes with --prompt; a recorded run is exported as it is")
 
 
@@ -127,90 +127,50 @@ def _size(text: str) -> tuple[float, float]:
     return float(match[1]), float(match[2])
 
 
-def indices(what: str, text: str, count: int) -> tuple[int, ...]:
-    """ "0,3-5" → (0, 3, 4, 5); "all" → every one. Raises UsageError."""
-    if text.strip() == "all":
-        return tuple(range(count))
-    found: list[int] = []
-    for part in text.split(","):
-        ends = [_index(what, word.strip(), count) for word in part.split("-", 1)]
-        found += range(ends[0], ends[-1] + 1)
-    return tuple(dict.fromkeys(found))
-
-
-def _index(what: str, word: str, count: int) -> int:
-    if not (word.isascii() and word.isdecimal() and len(word) < 10 and int(word) < count):
-        raise UsageError(f"{what}: {word!r} is not a whole number from 0 to {count - 1}")
-    return int(word)
-
-
 def _run_of(options: argparse.Namespace, progress: ProgressLine) -> Run:
     if options.run_file is None:
-        settings = sampler_settings(options)
-        made, _ = prefilled(options, read_prompt(options))
-        made.generate(options.steps, settings)
+        made, _ = prefilled(options)
+        decoded(made, options, progress=progress)
         return made
     from model.export.run_file import RunFile, reopen  # noqa: PLC0415 - imports torch
     from model.loading import open_model  # noqa: PLC0415
+    from model.threads import use_threads  # noqa: PLC0415
 
+    use_threads(options.threads)
     model = None
     if options.model:
         model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
     with RunFile(Path(options.run_file)) as file:
-        return reopen(file, model)
+        return reopen(file, model, progress=progress)
 
 
-def _requests(
-    made: Run,
-    kind: str,
-    names: list[str],
-    formats: tuple[str, ...],
-    size: tuple[float, float],
-    options: argparse.Namespace,
-) -> Iterator[Request]:
-    figure: dict[str, Any] = {
-        name: getattr(options, name) for name in ("scale", "fixed", "ignore_first", "theme", "colormap", "dpi", "title")
-    }
-    figure |= {"formats": formats, "width": size[0], "height": size[1]}
-    if kind == "attention":
-        yield from _heads(made, figure, options)
-    elif kind in {"sheet", "grid"}:
-        layers = indices("--layer", options.layer, made.config.n_layers)
-        heads = indices("--head", options.head, made.config.n_heads)
-        stem = _stem(options, kind, options.layer, options.head)
-        yield ExportSheet(
-            layers=layers, heads=heads, stage=options.stage, own_scale=kind == "grid", stem=stem, **figure
-        )
-    elif kind == "run":
-        yield ExportRun(stem=_stem(options, kind))
-    else:
-        wanted = tuple(names) if kind == "activation" else (kind,)
-        yield ExportActivations(names=wanted, formats=formats, stem=_stem(options, kind))  # type: ignore[arg-type]
+def _refuse_existing(requests: Sequence[Request], formats: tuple[str, ...], folder: Path) -> None:
+    """Raises FileExistsAlreadyError before anything is computed where a file is there already."""
+    for message in requests:
+        for name in formats:
+            path = folder / f"{safe_stem(getattr(message, 'stem', ''))}.{name}"
+            if path.exists():
+                raise FileExistsAlreadyError(path)
 
 
-def _heads(made: Run, figure: dict[str, Any], options: argparse.Namespace) -> Iterator[Request]:
-    combined = options.head in {"mean", "max"}
-    layers: Iterable[Any] = indices("--layer", options.layer, made.config.n_layers)
-    heads: Iterable[Any] = [options.head] if combined else indices("--head", options.head, made.config.n_heads)
-    if combined and options.layer == "all":
-        layers = ["all"]
-    pairs = [(layer, head) for layer in layers for head in heads]
-    for layer, head in pairs:
-        view = HeadView(layer=layer, head=head, stage=options.stage)
-        stem = _stem(options, "attention", str(layer), str(head), several=len(pairs) > 1)
-        yield ExportAttention(view=view, stem=stem, **figure)
-
-
-def _stem(options: argparse.Namespace, kind: str, layer: str = "", head: str = "", *, several: bool = False) -> str:
-    pattern = options.name or "{what}"
-    if several and not re.search(r"\{(layer|head)\}", pattern):
-        pattern += "-layer{layer}-head{head}"
-    fields = {"what": kind, "layer": layer, "head": head, "stage": options.stage}
-    return re.sub(r"\{(\w+)\}", lambda match: fields.get(match[1], match[0]), pattern)
+def _reported(
+    requests: Sequence[Request], progress: ProgressLine
+) -> Iterator[tuple[Request, Callable[[str, int, int, str], None]]]:
+    """Each request and whom it tells how far it is: of many, which one is under way says more."""
+    for index, message in enumerate(requests):
+        if len(requests) == 1:
+            yield message, progress
+        else:
+            progress("exporting", index, len(requests), "exports")
+            yield message, lambda *_: None
 
 
 def _write(
-    made: Run, message: Request, folder: Path, options: argparse.Namespace, progress: ProgressLine
+    made: Run,
+    message: Request,
+    folder: Path,
+    options: argparse.Namespace,
+    progress: Callable[[str, int, int, str], None],
 ) -> list[dict[str, Any]]:
     """Writes one export whole, or nothing of it."""
     infos = []
@@ -227,9 +187,10 @@ def _write(
     ]
 
 
-def _files(made: Run, message: Request, progress: ProgressLine) -> Iterator[ExportedFile]:
+def _files(made: Run, message: Request, progress: Callable[[str, int, int, str], None]) -> Iterator[ExportedFile]:
     from model.export.activations import export_activations  # noqa: PLC0415 - imports torch
     from model.export.attention import export_attention, nothing  # noqa: PLC0415
+    from model.export.run_figures import export_figure  # noqa: PLC0415
     from model.export.run_file import export_run  # noqa: PLC0415
     from model.export.sheet import export_sheet  # noqa: PLC0415
 
@@ -239,6 +200,8 @@ def _files(made: Run, message: Request, progress: ProgressLine) -> Iterator[Expo
         return export_sheet(made, message, progress=progress)
     if isinstance(message, ExportActivations):
         return export_activations(made, message, check=nothing)
+    if isinstance(message, FigureRequest):
+        return export_figure(made, message, progress=progress)
     assert isinstance(message, ExportRun)
     return export_run(made, message)
 

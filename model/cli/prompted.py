@@ -5,46 +5,70 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from model.cli.command import ProgressLine, add_model_options, number, whole
-from model.protocol.values import MAX_SEED, SamplerSettings
+from model.cli.command import ProgressLine, UsageError, add_model_options, number, whole
+from model.protocol.values import MAX_SEED, Node, SamplerSettings
 
 if TYPE_CHECKING:
     from model.run import Run
 
 DEFAULTS = SamplerSettings()
+SAMPLER_OPTIONS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, steps: int, recorded: bool = False) -> None:
     """The options that say what is run; `steps`: how many tokens are decoded unless asked; `recorded`: a run file does
     instead of a prompt."""
     add_model_options(parser)
-    parser.add_argument("--prompt", required=not recorded, metavar="TEXT", help="the text to begin with; - reads stdin")
+    parser.add_argument("--prompt", metavar="TEXT", help="the text to begin with; - reads stdin")
+    parser.add_argument("--prompt-ids", type=id_list, metavar="LIST", help="token ids instead: 504,1783,2152")
     if recorded:
         parser.add_argument("--run", dest="run_file", metavar="FILE", help="a .dscope file instead of a prompt")
     text = f"tokens to decode (default: {steps})"
     parser.add_argument("--steps", type=whole(0), default=steps, metavar="N", help=text)
+    forced = "token ids to append one by one, before --steps, whatever the draw says"
+    parser.add_argument("--force-ids", type=id_list, default=(), metavar="LIST", help=forced)
     group = parser.add_argument_group("sampler")
-    group.add_argument("--temperature", type=number, default=DEFAULTS.temperature, metavar="T", help="0: greedy")
-    group.add_argument("--top-k", type=whole(0), default=DEFAULTS.top_k, metavar="K", help="0: off")
-    group.add_argument("--top-p", type=number, default=DEFAULTS.top_p, metavar="P", help="1: off")
-    group.add_argument("--seed", type=whole(0, MAX_SEED), default=DEFAULTS.seed, metavar="S")
+    group.add_argument("--temperature", type=number, metavar="T", help=f"0: greedy (default: {DEFAULTS.temperature})")
+    group.add_argument("--top-k", type=whole(0), metavar="K", help=f"0: off (default: {DEFAULTS.top_k})")
+    group.add_argument("--top-p", type=number, metavar="P", help=f"1: off (default: {DEFAULTS.top_p})")
+    group.add_argument("--min-p", type=number, metavar="P", help="0: off (default)")
+    group.add_argument("--repetition-penalty", type=number, metavar="R", help="1: off (default)")
+    group.add_argument("--seed", type=whole(0, MAX_SEED), metavar="S", help=f"default: {DEFAULTS.seed}")
+
+
+def id_list(text: str) -> tuple[int, ...]:
+    """An option's type: token ids between commas."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a list of token ids, such as 504,1783")
+    return tuple(int(word) for word in words)
 
 
 def sampler_settings(options: argparse.Namespace) -> SamplerSettings:
     """The sampler the options ask for. Raises BadValueError."""
-    return SamplerSettings(temperature=options.temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
+    given = {name: getattr(options, name) for name in SAMPLER_OPTIONS if getattr(options, name) is not None}
+    return SamplerSettings(**given)
 
 
-def read_prompt(options: argparse.Namespace) -> str:
-    """The prompt as it is, or all of stdin as it is; bytes that are no UTF-8 stay apart as half surrogates."""
-    prompt: str = options.prompt
+def read_prompt(options: argparse.Namespace) -> str | Sequence[int]:
+    """The prompt as it is, or all of stdin as it is, or ids; bytes that are no UTF-8 stay apart as half surrogates."""
+    prompt: str | None = options.prompt
+    ids: Sequence[int] | None = options.prompt_ids
+    if ids is not None:
+        if prompt is not None:
+            raise UsageError("give either --prompt TEXT or --prompt-ids LIST")
+        return ids
+    if prompt is None:
+        raise UsageError("the following arguments are required: --prompt (see decoderscope --help)")
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if prompt == "-" else prompt
 
 
-def prefilled(options: argparse.Namespace, prompt: str) -> tuple[Run, float]:
-    """Opens the model and prefills `prompt`; the run, and how long opening took in ms."""
+def prefilled(options: argparse.Namespace, prompt: str | Sequence[int] | None = None) -> tuple[Run, float]:
+    """Opens the model and prefills `prompt` (None: the options'); the run, and how long opening took in ms."""
+    prompt = read_prompt(options) if prompt is None else prompt
     from model.loading import open_model  # noqa: PLC0415 - imports torch
     from model.run import Run  # noqa: PLC0415
     from model.threads import use_threads  # noqa: PLC0415
@@ -59,3 +83,27 @@ def prefilled(options: argparse.Namespace, prompt: str) -> tuple[Run, float]:
     finally:
         progress.clear()
     return run, load_ms
+
+
+def decoded(
+    run: Run,
+    options: argparse.Namespace,
+    *,
+    progress: ProgressLine | None = None,
+    on_node: Callable[[Node], None] | None = None,
+) -> None:
+    """Takes the steps the options ask for: the forced ones, then those that are drawn."""
+    settings = sampler_settings(options)
+    total, done = len(options.force_ids) + options.steps, 0
+
+    def tell(node: Node) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress("decoding", done, total, "tokens")
+        if on_node is not None:
+            on_node(node)
+
+    for token in options.force_ids:
+        tell(run.step(settings, force_token=token))
+    run.generate(options.steps, settings, on_node=tell)

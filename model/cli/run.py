@@ -7,12 +7,13 @@ import json
 import math
 import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.cli.command import Command
-from model.cli.prompted import add_run_options, prefilled, read_prompt, sampler_settings
+from model.cli.prompted import add_run_options, decoded, prefilled, read_prompt, sampler_settings
 from model.protocol.file_writing import FileExistsAlreadyError
 from model.protocol.values import Node
 
@@ -65,7 +66,7 @@ class Report:
         """Median time of a step, ms; None without any."""
         return statistics.median(step["ms"] for step in self.steps) if self.steps else None
 
-    def whole(self, run: Run, prompt: str) -> dict[str, Any]:
+    def whole(self, run: Run, prompt: str | Sequence[int]) -> dict[str, Any]:
         """The JSON object."""
         info, memory = self.model.info, run.memory()
         names = (
@@ -75,7 +76,7 @@ class Report:
         return {
             "model": {name: getattr(info, name) for name in names},
             "prompt": {
-                "text": prompt,
+                "text": prompt if isinstance(prompt, str) else self.model.tokenizer.decode(prompt),
                 "ids": list(run.prompt_ids),
                 "pieces": self.model.tokenizer.pieces(run.prompt_ids),
             },
@@ -96,7 +97,8 @@ class Report:
 
 def run(options: argparse.Namespace) -> int:
     """Opens the model, prefills, decodes, prints."""
-    settings, prompt = sampler_settings(options), read_prompt(options)
+    sampler_settings(options)  # refused before a model is opened
+    prompt = read_prompt(options)
     if options.save and not options.overwrite and Path(options.save).exists():
         raise FileExistsAlreadyError(Path(options.save))
     made, load_ms = prefilled(options, prompt)
@@ -111,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
             _write(text[shown:])
             shown = len(text)
 
-    made.generate(options.steps, settings, on_node=tell)
+    decoded(made, options, on_node=tell)
     if options.save:
         from model.export.run_file import save_run  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ import torch
 
 from model import __main__ as program
 from model.cli.command import UsageError
-from model.cli.export import indices
+from model.cli.what import indices
 from model.export.run_file import RunFile, reopen
 from tests.model.checkpoint import files
 
@@ -113,6 +113,9 @@ def test_a_source_is_needed(capsys: pytest.CaptureFixture[str], recorded: Path) 
 def test_lists_of_indices() -> None:
     assert indices("--layer", "0,3-5, 2,3", 6) == (0, 3, 4, 5, 2)
     assert indices("--layer", "all", 3) == (0, 1, 2)
+    assert indices("--head", "2, all", 4) == (2, 0, 1, 3)
+    with pytest.raises(UsageError, match="names nothing"):
+        indices("--layer", "5-3", 6)
     for wrong in ("", "6", "1-6", "-1", "a", "1,,2", "²"):
         with pytest.raises(UsageError, match=r"--layer: .* is not a whole number from 0 to 5"):
             indices("--layer", wrong, 6)
