@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -13,10 +13,11 @@ from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSplitter
 
 from app.commands import Command
 from app.i18n import tr
+from app.panels.attention_copy import clean, number
 from app.panels.base import Changes, Need, Panel
 from app.panels.block_walk_detail import DetailView, Shown
 from app.panels.block_walk_texts import OpWords
-from app.panels.block_walk_words import foot_text, shape_text, unknown, words_of
+from app.panels.block_walk_words import foot_text, list_title, shape_text, unknown, words_of
 from app.session import Topic
 from app.widgets.folding import Floats, fold, strongest
 from app.widgets.heatmap_image import colour_table
@@ -29,6 +30,7 @@ from model.colormaps import Levels, colormap_for, lut
 from model.protocol.walk_requests import GetWalk, WalkOp, WalkPlace, WalkReply
 
 if TYPE_CHECKING:
+    from app.panel_files import Table
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo
 
@@ -114,6 +116,32 @@ class BlockWalkPanel(Panel):
         self.bar.set_places(n_layers, cell)
         self._ask()
         self.detail.draw()
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        """The operations with their statistics, the numbers of each, and the matrix in full view where it is exact."""
+        if self.walk is None:
+            done([])
+            return
+        head = ["op", tr("operation"), tr("formula"), tr("shape"), "min", "max", "mean", "std", "norm", "note"]
+        lines = [
+            [op.id, (self._words.get(op.id) or unknown(op)).title, op.formula, shape_text(op), *(
+                repr(value) for value in (op.low, op.high, op.mean, op.std, op.norm)), op.note]
+            for op in self.walk.ops
+        ]  # fmt: skip
+        found: list[Table] = [(tr("operations"), [head, *lines])]
+        for op, values in zip(self.walk.ops, self.arrays, strict=True):
+            found.append((op.id, [[number(float(value)) for value in row] for row in values]))
+            if op.tokens:
+                listed = [[str(token.id), clean(token.piece), repr(token.value)] for token in op.tokens]
+                found.append((f"{op.id} · {list_title(op)}", listed))
+        shown = self.detail.matrix()
+        if shown is not None and self.detail.what.key() != "token":
+            rows, cols, values = shown
+            lines = [["", *map(clean, cols)]]
+            lines += [[clean(row), *(number(float(value)) for value in line)] for row, line in
+                      zip(rows, values, strict=True)]  # fmt: skip
+            found.append((f"{self._chosen_id} · {self.detail.what.key()}", lines))
+        done(found)
 
     # commands
 

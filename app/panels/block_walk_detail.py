@@ -383,8 +383,8 @@ class DetailView(QWidget):
         holder.addWidget(self.picture, 1)
         holder.addLayout(side)
         self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))
-        for widget in (self.heat, self.table, self.list):  # the panel is often low: what is cut off can be scrolled
-            widget.setMinimumHeight(self._ctx.theme.px(LEAST_HEIGHT))
+        for part in (self.heat, self.table, self.list):  # the panel is often low: what is cut off can be scrolled
+            part.setMinimumHeight(self._ctx.theme.px(LEAST_HEIGHT))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.panel_files import Table
 from app.panels.block_walk import BlockWalkPanel
 from app.theme import Theme
 from app.widgets.folding import fold, strongest
@@ -209,3 +210,18 @@ def test_folding_keeps_every_number() -> None:
     grid = np.random.default_rng(0).standard_normal((37, 90)).astype(np.float32)
     small = strongest(grid, 10, 76)
     assert small.shape == (10, 76) and np.abs(small).max() == np.abs(grid).max()
+
+
+def test_tables_hold_every_number(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel._choose(ids(panel).index("attn.proj"))
+    QTest.mouseClick(panel.detail.what._segments["parts"], Qt.MouseButton.LeftButton)
+    settled(qtbot, panel, bench)
+    found: list[Table] = []
+    panel.tables(found.extend)
+    tables = dict(found)
+    assert [line[0] for line in found[0][1][1:]] == ids(panel)
+    for op_id, values in zip(ids(panel), panel.arrays, strict=True):
+        read = np.array([[np.float32(cell or "nan") for cell in line] for line in tables[op_id]])
+        np.testing.assert_array_equal(read, values)
+    assert len(tables["attn.proj · parts"]) == 1 + 4  # a line for each head

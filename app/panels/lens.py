@@ -1,0 +1,290 @@
+"""Lens: what the model would say after each layer, and how a token comes to be said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.i18n import tr
+from app.panels.attention_copy import clean
+from app.panels.base import Changes, Need, Panel
+from app.panels.lens_token import TokenView, depth_text
+from app.session import Topic
+from app.widgets.fact_table import Cell, Column, FactTable
+from app.widgets.heatmap_image import colour_table
+from app.widgets.lens_grid import LensGrid
+from app.widgets.readout import Part, Readout
+from app.widgets.segmented import Segmented
+from app.widgets.ticks import figure
+from model.colormaps import colormap_for, lut
+from model.protocol.figure_requests import DrawnFormat, ExportLens
+from model.protocol.lens_requests import GetLens, LensPart, LensReply
+
+if TYPE_CHECKING:
+    from app.panel_files import Table
+    from model.protocol.export_requests import FigureTheme
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import Request
+
+HELP = (
+    "What would the model say if it stopped early? The final norm and the head are put on the residual stream after "
+    "every layer: the cell holds the likeliest next token there, its colour how likely. The bottom row reads the "
+    "embedding alone, the top row is the model's own answer. A bar at a cell's left marks the token that came next.\n\n"
+    "Click a cell to follow its token at that position: its rank among all tokens after each layer, and what each "
+    "block's attention and feed-forward add to its logit. For that the final norm's scale is held at its value; then "
+    "the logit is a plain sum, and what the sum leaves over is shown as the rest.\n\n"
+    "logit(t) = W[t] · norm(x), x = embedding + Σ attention + Σ feed-forward\n\n"
+    "Look for: the layer from which the answer no longer changes, a guess by grammar that becomes a guess by meaning, "
+    "and the one or two blocks that lift the right token."
+)
+
+
+class LensPanel(Panel):
+    """The grid of tokens, and the token that is followed."""
+
+    panel_id: ClassVar[str] = "lens"
+    title: ClassVar[str] = "Lens"
+    help_text: ClassVar[str] = HELP
+    watches: ClassVar[frozenset[str]] = frozenset({
+        Topic.MODEL, Topic.RUN, Topic.NODE, "query", "hover_token", "layer",
+    })  # fmt: skip
+    area: ClassVar[str] = "bottom"
+    needs: ClassVar[Need] = "run"
+
+    def build(self) -> None:
+        theme = self.ctx.theme
+        self._state: object = None
+        self._path: tuple[int, ...] = ()
+        self._asked: object = None
+        self._followed: tuple[int, int] | None = None
+        self.look = Segmented(
+            theme, [("words", tr("words")), ("overview", tr("overview"))], label=tr("Size of the cells"),
+            tips={"words": tr("The token of every cell"), "overview": tr("Every layer in sight, colours only")},
+        )  # fmt: skip
+        self.table_button = QPushButton(tr("Table"))
+        self.table_button.setCheckable(True)
+        self.table_button.setProperty("compact", True)
+        self.table_button.setToolTip(tr("The layers of this position as a table"))
+        self.readout = Readout(theme)
+        self.grid = LensGrid(theme, tr("Top token by layer and position"))
+        self.table = FactTable(
+            theme, tr("Top token by layer at this position"),
+            [Column(title=tr("after"), left=True), Column(title=tr("top token"), left=True, grows=True),
+             Column(title="p"), Column(title=tr("entropy"))],
+        )  # fmt: skip
+        self.token = TokenView(self)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self.look)
+        head.addWidget(self.readout, 1)
+        head.addWidget(self.table_button)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self.grid)
+        self._pages.addWidget(self.table)
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(head)
+        column.addWidget(self._pages, 1)
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.setChildrenCollapsible(False)
+        self._split.setHandleWidth(12)
+        self._split.addWidget(left)
+        self._split.addWidget(self.token)
+        self._split.setStretchFactor(0, 3)
+        self._split.setStretchFactor(1, 2)
+        self.body.addWidget(self._split, 1)
+        self._connect()
+
+    def refresh(self, changes: Changes) -> None:
+        session, selection = self.ctx.session, self.ctx.selection
+        if session.run is None or session.model is None:
+            return
+        self.grid.set_linked(selection.hover_token)
+        if changes <= {"hover_token"}:
+            return
+        self._sync_run()
+        self._recolour()
+        if self._followed is None or self._followed[0] != selection.query:
+            self._followed = (selection.query, -1)
+        depth = self.grid.chosen[0] if self.grid.chosen else session.model.n_layers
+        self.grid.set_chosen((min(depth, session.model.n_layers), selection.query))
+        self._show_readout()
+        if session.phase != "decode":
+            self._ask()
+            self.token.follow(*self._followed)
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        """The cells in sight, and the token that is followed, in full."""
+        depths, positions = self.grid.in_sight()
+        tokens = self.ctx.session.path_tokens()
+        lines = [["depth", "after", "position", "token", "top id", "top token", "p", "entropy (nats)"]]
+        for depth in range(*depths):
+            for position in range(*positions):
+                token = int(self.grid.ids[depth, position])
+                if token >= 0:
+                    p, entropy = self.grid.p[depth, position], self.grid.entropy[depth, position]
+                    lines.append([
+                        str(depth), depth_text(depth, self.grid.n_depths), str(position),
+                        clean(tokens[position].piece), str(token), clean(self.grid.word(depth, position)),
+                        str(p), str(entropy),
+                    ])  # fmt: skip
+        done([(tr("top tokens"), lines), *self.token.tables()])
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
+        _, positions = self.grid.in_sight()
+        return ExportLens(
+            formats=cast("tuple[DrawnFormat, ...]", formats), theme=cast("FigureTheme", theme),
+            stem=stem or self.panel_id, rows=positions,
+        )  # fmt: skip
+
+    # inside: the grid
+
+    def _sync_run(self) -> None:
+        session, model = self.ctx.session, self.ctx.session.model
+        assert model is not None
+        tokens = session.path_tokens()
+        path = tuple(token.id for token in tokens)
+        state = (session.run_id, model.n_layers, path)
+        if state == self._state:
+            return
+        same_run = isinstance(self._state, tuple) and self._state[0] == session.run_id
+        keep = 0
+        for before, now in zip(self._path, path, strict=False):
+            if not same_run or before != now:
+                break
+            keep += 1
+        self._state, self._path, self._asked = state, path, None
+        first_decode = session.n_prompt if session.length > session.n_prompt else None
+        self.grid.set_run(model.n_layers + 1, [token.piece for token in tokens], path, first_decode, keep=keep)
+
+    def _recolour(self) -> None:
+        name = colormap_for(self.ctx.settings.panel("attention").get("colormap", "viridis"), signed=False)
+        self.grid.set_table(colour_table(lut(name), QColor(self.ctx.theme.palette.masked)))
+
+    def _ask(self) -> None:
+        """Asks for the cells in sight that are not here, from the top layer down."""
+        depths = tuple(self.grid.missing())
+        _, positions = self.grid.in_sight()
+        if self.table_button.isChecked():
+            query = self.ctx.selection.query
+            positions = (query, query + 1)
+            depths = tuple(int(d) for d in np.flatnonzero(self.grid.ids[:, query] < 0))[::-1]
+        asked = (self._state, depths, positions)
+        if not depths or positions[0] >= positions[1] or asked == self._asked:
+            return
+        self._asked, state = asked, self._state
+
+        def part(message: LensPart, arrays: Arrays) -> None:
+            if self._state == state:
+                self.grid.set_part(
+                    message.depth, positions[0], np.asarray(arrays["ids"]), np.asarray(arrays["p"]),
+                    np.asarray(arrays["entropy"]), message.pieces,
+                )  # fmt: skip
+                self._show_readout()
+
+        def done(_reply: LensReply, _arrays: Arrays) -> None:
+            if self._asked == asked:
+                self._asked = None
+            self._show_table()
+            self.mark("view")
+
+        def failed(_error: object) -> None:
+            if self._asked == asked:
+                self._asked = None
+
+        message = GetLens(positions=positions, depths=depths)
+        self.ask(message, done, on_part=part, on_error=failed, slot="grid", priority="background")
+
+    def _show_readout(self) -> None:
+        cell = self.grid.hovered or self.grid.chosen
+        if cell is None or cell[0] >= self.grid.n_depths or cell[1] >= self.grid.n_positions:
+            self.readout.set_parts([])
+            return
+        depth, position = cell
+        tokens = self.ctx.session.path_tokens()
+        known = int(self.grid.ids[depth, position]) >= 0
+        parts: list[Part] = [
+            (depth_text(depth, self.grid.n_depths), "secondary"), ("  ", "text"), (tokens[position].piece, "strong"),
+            (f" ({position:,}) → ", "secondary"), (self.grid.word(depth, position) if known else "…", "strong"),
+        ]  # fmt: skip
+        if known:
+            parts += [
+                ("  p ", "secondary"), (figure(float(self.grid.p[depth, position]), 3), "strong"),
+                (f"  {tr('entropy')} ", "secondary"), (figure(float(self.grid.entropy[depth, position]), 3), "strong"),
+            ]  # fmt: skip
+            if self.grid.comes_true(depth, position):
+                parts.append((f"  {tr('came next')}", "accent"))
+        self.readout.set_parts(parts)
+
+    def _show_table(self) -> None:
+        query, rows = self.ctx.selection.query, []
+        if query >= self.grid.n_positions:
+            return
+        for depth in reversed(range(self.grid.n_depths)):
+            known = int(self.grid.ids[depth, query]) >= 0
+            p, entropy = float(self.grid.p[depth, query]), float(self.grid.entropy[depth, query])
+            rows.append((
+                Cell(text=depth_text(depth, self.grid.n_depths), voice="secondary"),
+                Cell(text=self.grid.word(depth, query) if known else "…", strong=self.grid.comes_true(depth, query)),
+                Cell(text=figure(p, 3)), Cell(text=figure(entropy, 3), voice="secondary"),
+            ))  # fmt: skip
+        self.table.set_rows(rows)
+
+    # inside: pointing
+
+    def _connect(self) -> None:
+        self.look.keyChanged.connect(lambda key: self.grid.set_overview(overview=key == "overview"))
+        self.grid.viewChanged.connect(lambda: self.mark("view"))
+        self.grid.cellHovered.connect(self._on_hover)
+        self.grid.cellClicked.connect(self._on_click)
+        self.grid.copyWanted.connect(self._copy)
+        self.table_button.toggled.connect(self._on_table)
+        self.token.depthPointed.connect(self._on_depth_pointed)
+        self.token.depthChosen.connect(self._on_depth_chosen)
+        self.table.rowChosen.connect(lambda row: self._on_click(self.grid.n_depths - 1 - row, self.ctx.selection.query))
+
+    def _on_hover(self, depth: int, position: int) -> None:
+        self._show_readout()
+        self.token.set_depth(depth if depth >= 0 else self.grid.chosen[0] if self.grid.chosen else None)
+        self.ctx.selection.set_hover(token=position if position >= 0 else None)
+
+    def _on_click(self, depth: int, position: int) -> None:
+        self.grid.set_chosen((depth, position))
+        token = int(self.grid.ids[depth, position])
+        self._followed = (position, token)
+        if depth > 0:
+            self.ctx.selection.set_layer(depth - 1)
+        self.ctx.selection.set_query(position)
+        self.token.set_depth(depth)
+        self.mark("query")
+
+    def _on_depth_pointed(self, depth: int) -> None:
+        if self.grid.chosen is not None:
+            self.grid.hovered = (depth, self.ctx.selection.query) if depth >= 0 else None
+            self.grid.viewport().update()
+            self._show_readout()
+
+    def _on_depth_chosen(self, depth: int) -> None:
+        self.grid.set_chosen((depth, self.ctx.selection.query))
+        if depth > 0:
+            self.ctx.selection.set_layer(depth - 1)
+        self.token.set_depth(depth)
+        self._show_readout()
+
+    def _on_table(self, shown: bool) -> None:
+        self._pages.setCurrentIndex(int(shown))
+        self._show_table()
+        self._asked = None
+        self.mark("view")
+
+    def _copy(self) -> None:
+        if self.readout.text():
+            QGuiApplication.clipboard().setText(self.readout.text())
+            self.ctx.notify.say(tr("Copied."))

@@ -1,0 +1,247 @@
+"""One token on its way up: its rank and probability at every depth, and what every part adds to its logit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+
+from app.i18n import tr
+from app.panels.attention_copy import clean
+from app.widgets.bar_plot import BarPlot
+from app.widgets.fact_table import Cell, Column, FactTable, Row
+from app.widgets.line_plot import Line, LinePlot
+from app.widgets.readout import Part, Readout
+from app.widgets.segmented import Segmented
+from app.widgets.ticks import figure
+from model.protocol.lens_requests import GetLensPath, GetLensTerms, LensPathReply, LensTermsReply
+from model.protocol.run_requests import DistributionReply, GetDistribution
+
+if TYPE_CHECKING:
+    from app.panel_files import Table
+    from app.panels.base import Panel
+    from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
+
+NEGLIGIBLE = 5e-4
+"""A rest of so much of a logit is rounding and no news."""
+
+
+class TokenView(QWidget):
+    """Two pages, each a plot and its table. `depthPointed`, `depthChosen` carry a depth."""
+
+    depthPointed = Signal(int)
+    depthChosen = Signal(int)
+
+    def __init__(self, panel: Panel) -> None:
+        super().__init__(panel)
+        self._panel, self._ctx = panel, panel.ctx
+        theme = panel.ctx.theme
+        self.token = -1
+        self.position = -1
+        self.path: tuple[LensPathReply, Arrays] | None = None
+        self.terms: tuple[LensTermsReply, Arrays] | None = None
+        self._asked: dict[str, object] = {}
+        self._terms: list[tuple[str, float]] = []
+        self.tabs = Segmented(
+            theme, [("path", tr("rank by layer")), ("terms", tr("what adds to it"))], label=tr("About the token"),
+            tips={"path": tr("Where the token stands among all tokens, if the model stopped after a layer"),
+                  "terms": tr("What each block's attention and feed-forward add to the token's logit")},
+        )  # fmt: skip
+        self.box = QLineEdit()
+        self.box.setPlaceholderText(tr("follow a token"))
+        self.box.setAccessibleName(tr("Token to follow: text or id"))
+        self.box.setClearButtonEnabled(True)
+        self.table_button = QPushButton(tr("Table"))
+        self.table_button.setCheckable(True)
+        self.table_button.setProperty("compact", True)
+        self.table_button.setToolTip(tr("The same numbers as a table"))
+        self.words = Readout(theme)
+        self.plot = LinePlot(
+            theme, tr("Rank of the token by layer"), x_name=tr("layer"), y_name=tr("rank"), right_name="p", log=True
+        )
+        self.bars = BarPlot(theme, tr("What each part adds to the token's logit"), title=tr("logit"))
+        self.path_table = FactTable(
+            theme, tr("Rank of the token by layer"),
+            [Column(title=tr("after"), left=True), Column(title=tr("rank")), Column(title="p"),
+             Column(title=tr("logit"))],
+        )  # fmt: skip
+        self.terms_table = FactTable(
+            theme, tr("What each part adds to the token's logit"),
+            [Column(title=tr("part"), left=True), Column(title=tr("adds")), Column(title=tr("sum so far"))],
+        )  # fmt: skip
+        self._pages = QStackedWidget()
+        for widget in (self.plot, self.bars, self.path_table, self.terms_table):
+            widget.setMinimumHeight(theme.px(84))
+            self._pages.addWidget(widget)
+        head = QHBoxLayout()
+        head.setSpacing(6)
+        head.addWidget(self.tabs)
+        head.addWidget(self.box, 1)
+        head.addWidget(self.table_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(head)
+        column.addWidget(self.words)
+        column.addWidget(self._pages, 1)
+        self.tabs.keyChanged.connect(lambda _key: self._turn())
+        self.table_button.toggled.connect(lambda _shown: self._turn())
+        self.box.returnPressed.connect(self._search)
+        self.plot.xHovered.connect(lambda x: self.depthPointed.emit(-1 if np.isnan(x) else int(x)))
+        self.plot.xClicked.connect(lambda x: self.depthChosen.emit(int(x)))
+        self.bars.barHovered.connect(lambda bar: self.depthPointed.emit(self._depth_of(bar)))
+        self.bars.barClicked.connect(lambda bar: self.depthChosen.emit(self._depth_of(bar)))
+        self.path_table.rowChosen.connect(lambda row: self.depthChosen.emit(self._n_depths - 1 - row))
+
+    def follow(self, position: int, token: int) -> None:
+        """Shows `token` (-1: the likeliest at the end) at `position`."""
+        self.position, self.token = position, token
+        self._ask()
+
+    def set_depth(self, depth: int | None) -> None:
+        """The depth chosen or pointed at in the grid."""
+        self.plot.set_cursor(None if depth is None else float(depth))
+
+    def tables(self) -> list[Table]:
+        """Every number of both pages, exact."""
+        found: list[Table] = []
+        if self.path is not None:
+            reply, arrays = self.path
+            lines = [["depth", tr("after"), "rank (1 = first)", "p", "logit"]]
+            for depth, (rank, p, logit) in enumerate(zip(arrays["rank"], arrays["p"], arrays["logit"], strict=True)):
+                after = depth_text(depth, self._n_depths)
+                lines.append([str(depth), after, str(int(rank) + 1), str(p), str(logit)])
+            found.append((f"{tr('rank by layer')} · {clean(reply.piece)} ({reply.token_id})", lines))
+        if self.terms is not None:
+            terms, _ = self.terms
+            lines = [[tr("part"), tr("adds")], *([name, repr(value)] for name, value in self._terms)]
+            lines.append(["logit", repr(terms.logit)])
+            found.append((f"{tr('what adds to it')} · {clean(terms.piece)} ({terms.token_id})", lines))
+        return found
+
+    # inside
+
+    @property
+    def _n_depths(self) -> int:
+        model = self._ctx.session.model
+        return model.n_layers + 1 if model else 1
+
+    def _turn(self) -> None:
+        at = (0 if self.tabs.key() == "path" else 1) + (2 if self.table_button.isChecked() else 0)
+        self._pages.setCurrentIndex(at)
+        self._ask()
+
+    def _ask(self) -> None:
+        session = self._ctx.session
+        state = (session.run_id, session.current_node, session.length, self.position, self.token)
+        if self.position < 0:
+            return
+        if self._asked.get("path") != state:  # the path names the token, for both pages
+            self._asked["path"] = state
+            self._panel.ask(
+                GetLensPath(position=self.position, token=self.token), self._on_path, slot="path",
+                on_error=lambda _error: self._asked.pop("path", None),
+            )  # fmt: skip
+        if self.tabs.key() == "terms" and self._asked.get("terms") != state:
+            self._asked["terms"] = state
+            self._panel.ask(
+                GetLensTerms(position=self.position, token=self.token), self._on_terms, slot="terms",
+                on_error=lambda _error: self._asked.pop("terms", None),
+            )  # fmt: skip
+        self._show_words()
+
+    def _on_path(self, reply: LensPathReply, arrays: Arrays) -> None:
+        self.path = (reply, arrays)
+        rank, p, logit = (np.asarray(arrays[name]) for name in ("rank", "p", "logit"))
+        x = np.arange(len(rank), dtype=np.float32)
+        self.plot.set_lines([
+            Line(name=tr("rank, 1 is first"), x=x, y=(rank + 1).astype(np.float32)),
+            Line(name="p", x=x, y=p, colour="secondary", dashed=True, right=True),
+        ])  # fmt: skip
+        rows: list[Row] = []
+        for depth in reversed(range(len(rank))):
+            first = int(rank[depth]) == 0
+            rows.append((
+                Cell(text=depth_text(depth, len(rank))),
+                Cell(text=f"{int(rank[depth]) + 1:,}", strong=first, voice="accent" if first else "text"),
+                Cell(text=figure(float(p[depth]), 3)), Cell(text=figure(float(logit[depth]))),
+            ))  # fmt: skip
+        self.path_table.set_rows(rows)
+        self._show_words()
+
+    def _on_terms(self, reply: LensTermsReply, arrays: Arrays) -> None:
+        self.terms = (reply, arrays)
+        names, values = [tr("embedding")], [reply.embed]
+        for layer, (attn, mlp) in enumerate(zip(arrays["attn"].tolist(), arrays["mlp"].tolist(), strict=True)):
+            names += [tr("{layer} attention", layer=layer), tr("{layer} feed-forward", layer=layer)]
+            values += [attn, mlp]
+        if reply.bias:
+            names.append(tr("biases"))
+            values.append(reply.bias)
+        names.append(tr("rest"))
+        values.append(reply.rest)
+        self._terms = list(zip(names, values, strict=True))
+        self.bars.set_values(np.array(values, np.float32), names)
+        total, rows = 0.0, []
+        for name, value in zip(names, values, strict=True):
+            total += value
+            rows.append((Cell(text=name), Cell(text=figure(value)), Cell(text=figure(total), voice="secondary")))
+        self.terms_table.set_rows(rows)
+        self._show_words()
+
+    def _show_words(self) -> None:
+        parts: list[Part] = []
+        if self.path is not None:
+            reply, arrays = self.path
+            parts = [(reply.piece, "strong"), (f"  id {reply.token_id:,}   ", "secondary")]
+            if self.tabs.key() == "path":
+                parts += [(tr("rank at the end") + " ", "secondary"), (f"{int(arrays['rank'][-1]) + 1:,}", "strong")]
+        if self.tabs.key() == "terms" and self.terms is not None:
+            reply_, arrays = self.terms
+            small = abs(reply_.rest) <= NEGLIGIBLE * max(abs(reply_.logit), 1.0)
+            parts = [(reply_.piece, "strong"), ("  ", "text"), (figure(reply_.logit), "strong"), (" =", "secondary")]
+            for name, value, voice in (
+                (tr("emb."), reply_.embed, "strong"), (tr("attn"), float(arrays["attn"].sum()), "strong"),
+                (tr("ffn"), float(arrays["mlp"].sum()), "strong"), (tr("bias"), reply_.bias, "strong"),
+                (tr("rest"), reply_.rest, "green" if small else "amber"),
+            ):  # fmt: skip
+                if value or voice != "strong":
+                    parts += [(f" {name} ", "secondary"), (figure(value, 3), voice)]
+        self.words.set_parts(parts)
+
+    def _depth_of(self, bar: int) -> int:
+        """The depth a bar of the contributions leads to."""
+        if bar < 0:
+            return -1
+        return min((bar + 1) // 2, self._n_depths - 1)
+
+    def _search(self) -> None:
+        """Follows the token that is written, or whose id is."""
+        text, session = self.box.text(), self._ctx.session
+        if not text:
+            self.follow(self.position, -1)
+            return
+
+        def found(reply: DistributionReply, _arrays: Arrays) -> None:
+            if reply.found:
+                self.follow(self.position, reply.found[0].id)
+            else:
+                self._ctx.notify.say(tr("No token of the vocabulary holds “{text}”.", text=text))
+
+        def failed(error: ErrorInfo) -> None:
+            self._ctx.notify.say(error.message)
+
+        message = GetDistribution(node=session.current_node, settings=session.sampler, top=1, search=text)
+        self._panel.ask(message, found, slot="find", on_error=failed)
+
+
+def depth_text(depth: int, n_depths: int) -> str:
+    """A depth in words."""
+    if depth == 0:
+        return tr("embedding")
+    return tr("layer {layer}, the output", layer=depth - 1) if depth == n_depths - 1 else tr(
+        "layer {layer}", layer=depth - 1
+    )  # fmt: skip

@@ -1,0 +1,386 @@
+"""Tokens by depth and position: a word in every cell, coloured by its probability; or colours alone, all in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+    from app.widgets.heatmap_image import Colours
+
+CELL_WIDTH, CELL_HEIGHT = 74, 19
+LEAST_WIDTH, LEAST_HEIGHT = 7, 4
+PADDING = 4.0
+LIGHT = 0.179
+"""Colours of more relative luminance than this (WCAG) stand out better against black than against white."""
+Key = Qt.Key
+Span = tuple[int, int]
+
+
+class LensGrid(QAbstractScrollArea):
+    """Row 0 of the model is at the bottom: reading upwards is going through the layers.
+
+    `cellHovered`, `cellClicked` carry (depth, position), -1, -1 for none; `viewChanged` when other cells are in sight.
+    Keys: arrows, Home, End, Page keys move the cell; Ctrl+C copies it (`copyWanted`).
+    """
+
+    cellHovered = Signal(int, int)
+    cellClicked = Signal(int, int)
+    viewChanged = Signal()
+    copyWanted = Signal()
+
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.n_depths = self.n_positions = 0
+        self.ids: NDArray[np.int32] = np.empty((0, 0), np.int32)
+        self.p: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self.entropy: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self.words: dict[int, str] = {}
+        self._axis: Sequence[str] = ()
+        self._came: Sequence[int] = ()
+        self._first_decode: int | None = None
+        self._table: Colours = np.zeros(256, np.uint32)
+        self._light: NDArray[np.bool_] = np.zeros(256, np.bool_)
+        self.overview = False
+        self.hovered: tuple[int, int] | None = None
+        self.chosen: tuple[int, int] | None = None
+        self._linked: int | None = None
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(label)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)
+        self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
+        self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
+        theme.changed.connect(self.relayout)
+
+    # state → widget
+
+    def set_run(
+        self, n_depths: int, axis: Sequence[str], ids: Sequence[int], first_decode: int | None, *, keep: int
+    ) -> None:
+        """The path's tokens, and how many of the first positions keep what is known of them."""
+        keep = min(keep, self.n_positions, len(axis)) if n_depths == self.n_depths else 0
+        shape = (n_depths, len(axis))
+        old = (self.ids, self.p, self.entropy)
+        self.ids = np.full(shape, -1, np.int32)
+        self.p, self.entropy = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
+        if keep:
+            for new, before in zip((self.ids, self.p, self.entropy), old, strict=True):
+                new[:, :keep] = before[:, :keep]
+        at_end = self.horizontalScrollBar().value() == self.horizontalScrollBar().maximum()
+        grown = self.n_positions and len(axis) > self.n_positions
+        first = not self.n_positions
+        self.n_depths, self.n_positions = shape
+        self._axis, self._came, self._first_decode = axis, ids, first_decode
+        self.relayout()
+        if first:
+            self.verticalScrollBar().setValue(0)
+        elif grown and at_end:
+            self.horizontalScrollBar().setValue(self.horizontalScrollBar().maximum())
+
+    def set_part(
+        self,
+        depth: int,
+        first: int,
+        ids: NDArray[np.int32],
+        p: NDArray[np.float32],
+        entropy: NDArray[np.float32],
+        pieces: Sequence[str],
+    ) -> None:
+        """Cells of a depth from position `first` on."""
+        stop = min(first + len(ids), self.n_positions)
+        if depth < self.n_depths and stop > first:
+            count = stop - first
+            self.ids[depth, first:stop], self.p[depth, first:stop] = ids[:count], p[:count]
+            self.entropy[depth, first:stop] = entropy[:count]
+            self.words |= dict(zip(ids.tolist(), pieces, strict=True))
+            self.viewport().update()
+
+    def set_table(self, table: Colours) -> None:
+        """256 colours: 0 unknown, 1 … 255 probabilities 0 … 1."""
+        self._table = table
+        channels = np.stack([(table >> shift) & 255 for shift in (16, 8, 0)], -1) / 255.0  # (256, 3)
+        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        self._light = linear @ np.array([0.2126, 0.7152, 0.0722]) > LIGHT  # (256,)
+        self.viewport().update()
+
+    def set_overview(self, *, overview: bool) -> None:
+        """All depths in sight and no words, or words."""
+        if overview != self.overview:
+            self.overview = overview
+            self.relayout()
+
+    def set_chosen(self, cell: tuple[int, int] | None) -> None:
+        if cell != self.chosen:
+            self.chosen = cell
+            self._describe()
+            self.viewport().update()
+
+    def set_linked(self, position: int | None) -> None:
+        """The token pointed at elsewhere."""
+        if position != self._linked:
+            self._linked = position
+            self.viewport().update()
+
+    # geometry
+
+    @property
+    def head_room(self) -> float:
+        """Px above the cells for the tokens of the text."""
+        return float(self._theme.px(CELL_HEIGHT))
+
+    @property
+    def side_room(self) -> float:
+        """Px left of the cells for the depths."""
+        return QFontMetricsF(self._theme.font("hint")).horizontalAdvance(tr("embedding")) + 8
+
+    def cell_size(self) -> tuple[float, float]:
+        """Width and height of a cell."""
+        if not self.overview:
+            return float(self._theme.px(CELL_WIDTH)), float(self._theme.px(CELL_HEIGHT))
+        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
+        width = min(max(room_x / max(self.n_positions, 1), LEAST_WIDTH), self._theme.px(CELL_WIDTH))
+        return width, min(max(room_y / max(self.n_depths, 1), LEAST_HEIGHT), self._theme.px(CELL_HEIGHT))
+
+    def cell_rect(self, depth: int, position: int) -> QRectF:
+        """Where a cell is in the viewport."""
+        width, height = self.cell_size()
+        left = self.side_room + position * width - self.horizontalScrollBar().value()
+        top = self.head_room + (self.n_depths - 1 - depth) * height - self.verticalScrollBar().value()
+        return QRectF(left, top, width, height)
+
+    def cell_at(self, point: QPointF) -> tuple[int, int] | None:
+        width, height = self.cell_size()
+        if point.x() < self.side_room or point.y() < self.head_room:
+            return None
+        position = int((point.x() - self.side_room + self.horizontalScrollBar().value()) // width)
+        row = int((point.y() - self.head_room + self.verticalScrollBar().value()) // height)
+        depth = self.n_depths - 1 - row
+        inside = 0 <= position < self.n_positions and 0 <= depth < self.n_depths
+        return (depth, position) if inside else None
+
+    def in_sight(self) -> tuple[Span, Span]:
+        """Depths and positions that can be seen, half-open."""
+        width, height = self.cell_size()
+        x, y = self.horizontalScrollBar().value(), self.verticalScrollBar().value()
+        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
+        first_row, last_row = int(y // height), int(np.ceil((y + max(room_y, 1)) / height))
+        positions = (min(int(x // width), self.n_positions), min(int(np.ceil((x + max(room_x, 1)) / width)),
+                     self.n_positions))  # fmt: skip
+        return (max(self.n_depths - last_row, 0), max(self.n_depths - first_row, 0)), positions
+
+    def missing(self) -> list[int]:
+        """Depths in sight of which a cell in sight is not known, from the top."""
+        depths, positions = self.in_sight()
+        unknown = self.ids[slice(*depths), slice(*positions)] < 0
+        return [depths[0] + int(row) for row in np.flatnonzero(unknown.any(1))][::-1]
+
+    def sizeHint(self) -> QSize:
+        return QSize(560, self._theme.px(10 * CELL_HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(180, self._theme.px(5 * CELL_HEIGHT))
+
+    # events
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.relayout()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if not self.n_positions:
+            return
+        painter, theme = QPainter(self.viewport()), self._theme
+        depths, positions = self.in_sight()
+        area = QRectF(self.viewport().rect()).adjusted(self.side_room, self.head_room, 0, 0)
+        painter.save()
+        painter.setClipRect(area)
+        self._paint_cells(painter, depths, positions)
+        self._paint_frames(painter)
+        painter.restore()
+        painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
+        self._paint_axis(painter, positions)
+        self._paint_depths(painter, depths)
+        if self.hasFocus():
+            painter.setPen(QPen(theme.palette.accent, 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(area.adjusted(0.5, 0.5, -1, -1))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self.cell_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        cell = self.cell_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and cell is not None:
+            self._choose(cell)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not self.n_positions:
+            event.ignore()
+            return
+        if event.key() == Key.Key_C and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.copyWanted.emit()
+            return
+        depth, position = self.chosen or (self.n_depths - 1, 0)
+        last = self.n_positions - 1
+        moves = {
+            Key.Key_Left: (depth, position - 1), Key.Key_Right: (depth, position + 1),
+            Key.Key_Up: (depth + 1, position), Key.Key_Down: (depth - 1, position), Key.Key_Home: (depth, 0),
+            Key.Key_End: (depth, last), Key.Key_PageUp: (depth + 8, position), Key.Key_PageDown: (depth - 8, position),
+        }  # fmt: skip
+        target = moves.get(Key(event.key()))
+        if target is None:
+            event.ignore()
+        else:
+            self._choose((min(max(target[0], 0), self.n_depths - 1), min(max(target[1], 0), self.n_positions - 1)))
+
+    # inside
+
+    def depth_name(self, depth: int) -> str:
+        """What a depth is called on the axis."""
+        if depth == 0:
+            return tr("embedding")
+        return tr("output") if depth == self.n_depths - 1 else str(depth - 1)
+
+    def word(self, depth: int, position: int) -> str:
+        return self.words.get(int(self.ids[depth, position]), "")
+
+    def comes_true(self, depth: int, position: int) -> bool:
+        """Whether the cell's token is the one that came next."""
+        return position + 1 < self.n_positions and int(self.ids[depth, position]) == self._came[position + 1]
+
+    def _paint_cells(self, painter: QPainter, depths: Span, positions: Span) -> None:
+        width, height = self.cell_size()
+        with_words = width >= self._theme.px(CELL_WIDTH) * 0.6 and height >= self._theme.px(CELL_HEIGHT) * 0.8
+        font = self._theme.font("mono_small")
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        gap = 1.0 if width > 10 and height > 8 else 0.0
+        for depth in range(*depths):
+            for position in range(*positions):
+                rect = self.cell_rect(depth, position).adjusted(0, 0, -gap, -gap)
+                token, p = int(self.ids[depth, position]), float(self.p[depth, position])
+                level = 0 if token < 0 else 1 + round(min(p, 1.0) * 254)
+                painter.fillRect(rect, QColor.fromRgb(int(self._table[level])))
+                if not with_words or token < 0:
+                    continue
+                painter.setPen(Qt.GlobalColor.black if self._light[level] else Qt.GlobalColor.white)
+                if self.comes_true(depth, position):
+                    painter.fillRect(QRectF(rect.left(), rect.top(), 3, rect.height()), painter.pen().color())
+                inside = rect.adjusted(PADDING + 2, 0, -PADDING, 0)
+                text = metrics.elidedText(self.words.get(token, ""), Qt.TextElideMode.ElideRight, inside.width())
+                painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+
+    def _paint_frames(self, painter: QPainter) -> None:
+        colours = self._theme.palette
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if self._linked is not None:
+            painter.setPen(QPen(colours.cursor, 1))
+            top, bottom = self.cell_rect(self.n_depths - 1, self._linked), self.cell_rect(0, self._linked)
+            painter.drawRect(QRectF(top.topLeft(), bottom.bottomRight()).adjusted(0.5, 0.5, -1.5, -1.5))
+        for cell, colour in ((self.chosen, colours.accent), (self.hovered, colours.cursor)):
+            if cell is not None:
+                rect = self.cell_rect(*cell).adjusted(-0.5, -0.5, -0.5, -0.5)
+                painter.setPen(QPen(QColor(0, 0, 0, 140), 1))
+                painter.drawRect(rect.adjusted(-1, -1, 1, 1))
+                painter.setPen(QPen(colour, 2))
+                painter.drawRect(rect)
+
+    def _paint_axis(self, painter: QPainter, positions: Span) -> None:
+        colours, (width, _) = self._theme.palette, self.cell_size()
+        pointed = self.hovered or self.chosen
+        step = max(1, int(np.ceil(self._theme.px(CELL_WIDTH) * 0.6 / width)))
+        painter.setClipRect(QRectF(self.side_room, 0, self.viewport().width(), self.head_room))
+        for position in range(positions[0] // step * step, positions[1], step):
+            bold = position in {pointed[1] if pointed else None, self._linked}
+            font = self._theme.font("mono_small", bold=bold)
+            painter.setFont(font)
+            generated = self._first_decode is not None and position >= self._first_decode
+            painter.setPen(colours.text if bold else colours.amber if generated else colours.secondary)
+            rect = self.cell_rect(0, position)
+            room = QRectF(rect.left() + PADDING, 0, width * step - 2 * PADDING, self.head_room)
+            text = QFontMetricsF(font).elidedText(self._axis[position], Qt.TextElideMode.ElideRight, room.width())
+            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        painter.setClipping(False)
+
+    def _paint_depths(self, painter: QPainter, depths: Span) -> None:
+        colours, (_, height) = self._theme.palette, self.cell_size()
+        pointed = self.hovered or self.chosen
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        step = max(1, int(np.ceil(metrics.height() / height)))
+        painter.setClipRect(QRectF(0, self.head_room, self.side_room, self.viewport().height()))
+        for depth in range(*depths):
+            ends = depth in (0, self.n_depths - 1)
+            if not ends and ((depth - 1) % step or min(depth, self.n_depths - 1 - depth) < step):
+                continue
+            bold = pointed is not None and pointed[0] == depth
+            painter.setFont(self._theme.font("hint", bold=bold))
+            painter.setPen(colours.text if bold else colours.secondary)
+            rect = self.cell_rect(depth, 0)
+            room = QRectF(0, rect.center().y() - metrics.height() / 2, self.side_room - 6, metrics.height())
+            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, self.depth_name(depth))
+        painter.setClipping(False)
+
+    def _choose(self, cell: tuple[int, int]) -> None:
+        self.set_chosen(cell)
+        self._reveal(cell)
+        self.cellClicked.emit(*cell)
+
+    def _reveal(self, cell: tuple[int, int]) -> None:
+        rect = self.cell_rect(*cell)
+        across, down = self.horizontalScrollBar(), self.verticalScrollBar()
+        if rect.left() < self.side_room:
+            across.setValue(across.value() - round(self.side_room - rect.left()))
+        elif rect.right() > self.viewport().width():
+            across.setValue(across.value() + round(rect.right() - self.viewport().width()))
+        if rect.top() < self.head_room:
+            down.setValue(down.value() - round(self.head_room - rect.top()))
+        elif rect.bottom() > self.viewport().height():
+            down.setValue(down.value() + round(rect.bottom() - self.viewport().height()))
+
+    def _hover(self, cell: tuple[int, int] | None) -> None:
+        if cell != self.hovered:
+            self.hovered = cell
+            self.viewport().update()
+            self.cellHovered.emit(*(cell or (-1, -1)))
+
+    def relayout(self) -> None:
+        """Scroll ranges of the present size."""
+        width, height = self.cell_size()
+        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
+        for bar, extent, room, step in (
+            (self.horizontalScrollBar(), self.n_positions * width, room_x, width),
+            (self.verticalScrollBar(), self.n_depths * height, room_y, height),
+        ):
+            bar.setPageStep(max(1, round(room)))
+            bar.setSingleStep(round(step))
+            bar.setRange(0, max(0, round(extent - room)))
+        self.viewport().update()
+        self.viewChanged.emit()
+
+    def _on_scrolled(self) -> None:
+        self.viewport().update()
+        self.viewChanged.emit()
+
+    def _describe(self) -> None:
+        if self.chosen is not None and self.chosen[0] < self.n_depths and self.chosen[1] < self.n_positions:
+            depth, position = self.chosen
+            self.setAccessibleDescription(
+                tr("{depth}, after {token}: {word}", depth=self.depth_name(depth), token=self._axis[position],
+                   word=self.word(depth, position))
+            )  # fmt: skip

@@ -1,0 +1,185 @@
+"""The lens with the engine's own numbers, driven by mouse and keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.panel_files import Table
+from app.panels.lens import LensPanel
+from app.theme import Theme
+from model.loading import LoadedModel
+from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms
+from model.views.lens import token_path, token_terms, top_of
+from tests.app.model_bench import ModelBench
+from tests.model.family_cases import CASES
+from tests.model.reference import decoder_for, reference
+from tests.model.tiny import loaded, made, random_ids
+
+Key, LEFT = Qt.Key, Qt.MouseButton.LeftButton
+
+
+def shown(
+    qtbot: QtBot,
+    folder: Path,
+    model: LoadedModel | None = None,
+    size: tuple[int, int] = (1100, 300),
+    n: int = 12,
+) -> tuple[LensPanel, ModelBench]:
+    bench = ModelBench(folder, Theme("dark"), model or made())
+    panel = LensPanel(bench.ctx)
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show()
+    qtbot.waitExposed(panel)
+    bench.run(random_ids(n), 3)
+    bench.selection.set_cell(8, 1)
+    settled(qtbot, panel, bench)
+    return panel, bench
+
+
+def settled(qtbot: QtBot, panel: LensPanel, bench: ModelBench) -> None:
+    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and not panel.grid.missing(), timeout=4000)
+
+
+def click(panel: LensPanel, depth: int, position: int) -> None:
+    at = panel.grid.cell_rect(depth, position).center().toPoint()
+    QTest.mouseClick(panel.grid.viewport(), LEFT, pos=at)
+
+
+@pytest.mark.parametrize("name", [None, "gpt2", "bloom, residual from the norm", "mixtral", "gemma2"])
+def test_cells_in_sight_are_the_engine_s(qtbot: QtBot, tmp_path: Path, name: str | None) -> None:
+    model = None
+    if name is not None:
+        case = CASES[name]
+        judge = reference(case.reference, gain=case.gain, attention=case.attention, **case.fields)
+        model = loaded(decoder_for(judge.config, judge.tensors))
+    panel, bench = shown(qtbot, tmp_path, model)
+    run = bench.engine.context.run
+    assert run is not None
+    (low, high), positions = panel.grid.in_sight()
+    for depth in range(low, high):
+        told = top_of(run, depth, range(*positions))
+        assert panel.grid.ids[depth, slice(*positions)].tolist() == [token for token, _, _ in told]
+        np.testing.assert_allclose(panel.grid.p[depth, slice(*positions)], [p for _, p, _ in told], rtol=1e-6)
+    click(panel, high - 1, 3)
+    settled(qtbot, panel, bench)
+    QTest.mouseClick(panel.token.tabs._segments["terms"], LEFT)
+    qtbot.waitUntil(lambda: panel.token.terms is not None)
+    assert panel.token.terms is not None
+    reply, arrays = panel.token.terms
+    wanted = token_terms(run, 3, int(panel.grid.ids[high - 1, 3]))
+    assert reply.logit == wanted.logit
+    total = reply.embed + arrays["attn"].sum() + arrays["mlp"].sum() + reply.bias + reply.rest
+    assert total == pytest.approx(reply.logit, abs=1e-9)
+
+
+def test_a_click_follows_the_cell_s_token(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    run = bench.engine.context.run
+    assert run is not None
+    click(panel, 2, 5)
+    assert (bench.selection.query, bench.selection.layer) == (5, 1)
+    settled(qtbot, panel, bench)
+    token = int(panel.grid.ids[2, 5])
+    qtbot.waitUntil(lambda: panel.token.path is not None and panel.token.path[0].token_id == token)
+    assert panel.token.path is not None
+    wanted = token_path(run, 5, token)
+    np.testing.assert_array_equal(panel.token.path[1]["rank"], wanted.rank)
+    rows = panel.token.path_table.rows
+    assert [row[1].text for row in rows] == [f"{rank + 1:,}" for rank in wanted.rank[::-1]]
+
+
+def test_only_what_is_in_sight_is_asked_and_scrolling_asks_the_rest(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, n=120)
+    asked = [m for m in bench.engine.asked_of(GetLens) if isinstance(m, GetLens)]
+    assert all(message.positions[1] < 40 for message in asked)
+    assert (panel.grid.ids[:, 60] < 0).all()
+    bar = panel.grid.horizontalScrollBar()
+    bar.setValue(bar.maximum())
+    settled(qtbot, panel, bench)
+    assert (panel.grid.ids[-1, 115:] >= 0).all()
+    count = len(bench.engine.asked_of(GetLens))
+    bar.setValue(0)
+    settled(qtbot, panel, bench)
+    assert len(bench.engine.asked_of(GetLens)) == count
+
+
+def test_a_step_keeps_what_is_known(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    before = panel.grid.ids.copy()
+    bench.step()
+    settled(qtbot, panel, bench)
+    assert panel.grid.n_positions == 16
+    seen = before >= 0
+    assert np.array_equal(panel.grid.ids[:, :15][seen], before[seen])
+    bench.run(random_ids(12, seed=5))
+    assert panel._state != bench.session.run_id
+    qtbot.waitUntil(lambda: panel.grid.n_positions == 12)
+    settled(qtbot, panel, bench)
+
+
+def test_keys_move_the_cell_and_the_overview_shows_every_layer(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, made(n_layers=40), size=(900, 260))
+    panel.grid.setFocus()
+    panel.grid.set_chosen((40, 8))
+    QTest.keyClick(panel.grid, Key.Key_Down)
+    QTest.keyClick(panel.grid, Key.Key_Left)
+    assert panel.grid.chosen == (39, 7) and bench.selection.query == 7 and bench.selection.layer == 38
+    assert panel.grid.in_sight()[0][0] > 0
+    QTest.mouseClick(panel.look._segments["overview"], LEFT)
+    assert panel.grid.in_sight()[0] == (0, 41)
+    settled(qtbot, panel, bench)
+    assert (panel.grid.ids >= 0).all()
+
+
+def test_hover_is_linked_both_ways(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    at = panel.grid.viewport().mapTo(panel, panel.grid.cell_rect(3, 4).center().toPoint())
+    QTest.mouseMove(panel.windowHandle(), at)
+    qtbot.waitUntil(lambda: bench.selection.hover_token == 4)
+    assert panel.grid.cell_at(QPointF(panel.grid.cell_rect(3, 4).center())) == (3, 4)
+    assert panel.grid.word(3, 4) in panel.readout.text()
+    bench.selection.set_hover(token=6)
+    qtbot.waitUntil(lambda: panel.grid._linked == 6)
+    QTest.keyClick(panel.grid, Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == panel.readout.text()
+
+
+def test_tables_hold_every_number(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    QTest.mouseClick(panel.token.tabs._segments["terms"], LEFT)
+    qtbot.waitUntil(lambda: panel.token.terms is not None)
+    found: list[Table] = []
+    panel.tables(found.extend)
+    assert len(found) == 3
+    cells = {(int(line[0]), int(line[2])): line for line in found[0][1][1:]}
+    assert int(cells[3, 8][4]) == panel.grid.ids[3, 8]
+    assert np.float32(cells[3, 8][6]) == panel.grid.p[3, 8]
+    adds = {name: float(value) for name, value in found[2][1][1:]}
+    logit = adds.pop("logit")
+    assert sum(adds.values()) == pytest.approx(logit, abs=1e-9)
+    QTest.mouseClick(panel.table_button, LEFT)
+    settled(qtbot, panel, bench)
+    assert [row[1].text for row in panel.table.rows] == [panel.grid.word(depth, 8) for depth in (3, 2, 1, 0)]
+
+
+def test_a_hidden_panel_asks_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel.hide()
+    before = len(bench.engine.asked)
+    for position in range(10):
+        bench.selection.set_query(position)
+    bench.step()
+    QTest.qWait(50)
+    assert len(bench.engine.asked) == before
+    panel.show()
+    settled(qtbot, panel, bench)
+    assert len(bench.engine.asked_of(GetLensPath)) <= 3
+    assert not bench.engine.asked_of(GetLensTerms)
