@@ -78,7 +78,7 @@ class KvPanel(Panel):
         self.contents = ContentsView(self)
         self.measure = QPushButton(tr("Measure"))
         self.measure.setProperty("compact", True)
-        self.measure.setFixedHeight(theme.px(24))
+        self.measure.setFixedHeight(theme.px(26))
         self.measure.setToolTip(tr("Runs the text once more without a cache, to measure what it saves"))
         self.measure.clicked.connect(self.measure_or_cancel)
         cards = {
@@ -101,7 +101,7 @@ class KvPanel(Panel):
         )
         self.plot.positionClicked.connect(self.ctx.selection.set_key)
         self.layers.rowChosen.connect(self.ctx.selection.set_layer)
-        theme.changed.connect(lambda: self.measure.setFixedHeight(theme.px(24)))
+        theme.changed.connect(lambda: self.measure.setFixedHeight(theme.px(26)))
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:

@@ -65,7 +65,7 @@ class ModelPanel(Panel):
         self.checks = FactTable(theme, tr("Self-check"), check_columns())
         self.check_all = QPushButton(tr("Check all"))
         self.check_all.setProperty("compact", True)
-        self.check_all.setFixedHeight(theme.px(24))
+        self.check_all.setFixedHeight(theme.px(26))
         self.check_all.setToolTip(tr("Also the checks that run the model again"))
         self.check_all.clicked.connect(self.check_or_cancel)
         cards = {
@@ -79,7 +79,7 @@ class ModelPanel(Panel):
         self.body.addWidget(self.grid, 1)
         self._asked: object = None
         self._checking: Any = None
-        theme.changed.connect(lambda: self.check_all.setFixedHeight(theme.px(24)))
+        theme.changed.connect(lambda: self.check_all.setFixedHeight(theme.px(26)))
 
     def commands(self) -> Iterable[Command]:
         return (
@@ -168,16 +168,16 @@ def plan(width: float, height: float) -> Plan:
     if height >= 420 and width >= 900:
         return Plan(
             slots=(
-                Slot(cards=("words",), cols=3), Slot(cards=("parts",), col=3, cols=3),
-                Slot(cards=("costs",), row=1, cols=2), Slot(cards=("source",), row=1, col=2, cols=2),
-                Slot(cards=("checks",), row=1, col=4, cols=2),
+                Slot(cards=("words",), rows=3), Slot(cards=("source",), row=3, rows=2),
+                Slot(cards=("parts",), col=1, rows=2), Slot(cards=("costs",), row=2, col=1, rows=3),
+                Slot(cards=("checks",), col=2, rows=5),
             ),
-            widths=(1, 1, 1, 1, 1, 1), heights=(1, 1),
+            widths=(5, 4, 4), heights=(1, 1, 1, 1, 1),
         )  # fmt: skip
     groups: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
     if width >= 1150:
-        groups, widths = (("words",), ("parts",), ("costs", "source"), ("checks",)), (5, 4, 3, 4)
+        groups, widths = (("words",), ("parts",), ("costs", "source"), ("checks",)), (5, 4, 3, 5)
     elif width >= 820:
         groups, widths = (("words", "source"), ("parts", "costs"), ("checks",)), (5, 4, 4)
     elif width >= 520:

@@ -16,7 +16,7 @@ from app.widgets.segmented import Segmented
 if TYPE_CHECKING:
     from app.theme import Theme
 
-GAP, ROW_GAP, HEAD = 20, 10, 24
+GAP, ROW_GAP, HEAD, TOOL_HEAD = 20, 10, 24, 28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Card(QWidget):
             self.caption.setToolTip(text)
 
     def _fit(self) -> None:
-        self.head.setFixedHeight(self._theme.px(HEAD))
+        self.head.setFixedHeight(self._theme.px(HEAD if self.tool is None else TOOL_HEAD))
 
 
 class CardGrid(QWidget):

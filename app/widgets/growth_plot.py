@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
 HEADROOM = 1.1
+MOST_TICKS = 8
 Points = list[tuple[float, float]]
 
 
@@ -215,7 +216,7 @@ class GrowthPlot(QWidget):
 
     def _paint_axes(self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF) -> None:
         colours = self._theme.palette
-        for value in ticks(0.0, high, max(1, int(plot.height() // (metrics.height() * 1.7)))):
+        for value in ticks(0.0, high, max(1, min(MOST_TICKS, int(plot.height() // (metrics.height() * 1.7))))):
             y = round(plot.bottom() - value / high * plot.height()) + 0.5
             painter.setPen(QPen(colours.line, 1))
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
