@@ -85,7 +85,7 @@ class KvPanel(Panel):
             "growth": (Card(theme, tr("bytes by position"), self.plot), tr("Bytes")),
             "heads": (Card(theme, tr("bytes of a token"), _stacked(self.heads, self.left)), tr("Heads")),
             "phases": (Card(theme, tr("prefill and decode"), self.phases), tr("Phases")),
-            "step": (Card(theme, tr("one decode step"), self.step, tool=self.measure), tr("Step")),
+            "step": (Card(theme, tr("one decode step"), self.step, tool=self.measure), tr("One step")),
             "layers": (Card(theme, tr("by layer"), self.layers), tr("Layers")),
             "contents": (Card(theme, "", self.contents), tr("Contents")),
         }
@@ -101,7 +101,10 @@ class KvPanel(Panel):
         )
         self.plot.positionClicked.connect(self.ctx.selection.set_key)
         self.layers.rowChosen.connect(self.ctx.selection.set_layer)
-        theme.changed.connect(lambda: self.measure.setFixedHeight(theme.px(26)))
+        theme.changed.connect(self._fit_button)
+
+    def _fit_button(self) -> None:
+        self.measure.setFixedHeight(self.ctx.theme.px(26))
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:

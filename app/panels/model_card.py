@@ -79,7 +79,10 @@ class ModelPanel(Panel):
         self.body.addWidget(self.grid, 1)
         self._asked: object = None
         self._checking: Any = None
-        theme.changed.connect(lambda: self.check_all.setFixedHeight(theme.px(26)))
+        theme.changed.connect(self._fit_button)
+
+    def _fit_button(self) -> None:
+        self.check_all.setFixedHeight(self.ctx.theme.px(26))
 
     def commands(self) -> Iterable[Command]:
         return (

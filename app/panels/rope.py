@@ -82,7 +82,7 @@ class RopePanel(Panel):
         self.plane = PlaneView(theme, tr("The chosen pair"))
         self.grid = PlaneGrid(theme, tr("All pairs as planes"))
         self.bars = BarPlot(theme, tr("What each pair adds to q·k"), title=tr("share of q·k by pair"))
-        self.table = DataTable(theme, tr("Pairs as a table"))
+        self.table = DataTable(theme, tr("Pairs as a table"), self)
         self.curve = LinePlot(theme, tr("Score by distance"), x_name=tr("distance"), y_name="q·k/√d", zero=False)
         self.facts = FactList(theme, tr("The rotation in numbers"))
         self.instead = _Instead(self)

@@ -126,6 +126,7 @@ def test_typing_knows_its_fields(application: Application) -> None:
 def test_a_dock_maximises_floats_closes_and_comes_back(application: Application, qtbot: QtBot) -> None:
     window = application.window
     docks, sampling = window.docks, window.docks["sampling"]
+    qtbot.wait(200)  # the layout has settled
     width = sampling.width()
     QTest.mouseDClick(sampling.bar, Qt.MouseButton.LeftButton, pos=sampling.bar.label.geometry().center())
     assert [name for name, dock in docks.items() if dock.isVisible()] == ["sampling"]
