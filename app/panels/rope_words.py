@@ -71,8 +71,8 @@ def score_facts(reply: RopeReply, d_head: int, longest_wave: float, n_ctx: int) 
         Fact(name=tr("distance"), value=_distance_text(distance), voice="text" if distance >= 0 else "amber"),
         Fact(name=tr("shift both by {n}", n=reply.shift), value=tr("changes {error}", error=_error(reply)),
              voice="green" if reply.shift_error < 1e-4 else "red",
-             tip=tr("How much q·k changes when both positions move by {n}, as a share of ‖q‖·‖k‖, measured. Only the distance "
-                    "matters, so nothing but rounding is left.", n=reply.shift)),
+             tip=tr("How much q·k changes when both positions move by {n}, as a share of ‖q‖·‖k‖, measured. "
+                    "Only the distance matters, so nothing but rounding is left.", n=reply.shift)),
     ]  # fmt: skip
     rope = reply.facts
     if rope is None:

@@ -23,12 +23,13 @@ LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """`texts`: one a row; or `bars`: shares -1 … 1, positive in the accent, negative in amber. `left`: text is aligned
-    left, in the font of tokens where `mono`."""
+    """`texts`: one a row; or `bars`: shares -1 … 1, positive in the first of `colours`, negative in the second. `left`:
+    text is aligned left, in the font of tokens where `mono`."""
 
     name: str
     texts: Sequence[str] = ()
     bars: NDArray[np.float32] | None = None
+    colours: tuple[str, str] = ("accent", "amber")
     left: bool = False
     mono: bool = False
     voice: str = "text"
@@ -72,7 +73,7 @@ class DataModel(QAbstractTableModel):
             return LEFT if column.left else RIGHT
         if role == Role.BARS and column.bars is not None:
             share = float(column.bars[row])
-            return ((abs(share), "accent" if share >= 0 else "amber"),)
+            return ((abs(share), column.colours[share < 0]),)
         if role == Role.MONO:
             return column.mono
         if role == Role.STRONG:

@@ -73,7 +73,10 @@ class FactList(QWidget):
             baseline = top + metrics.ascent() + 1
             painter.setFont(plain)
             painter.setPen(colours.secondary)
-            painter.drawText(QPointF(0, baseline), fact.name)
+            name = metrics.elidedText(
+                fact.name, Qt.TextElideMode.ElideRight, (column if lines == 1 else self.width()) - 6
+            )
+            painter.drawText(QPointF(0, baseline), name)
             painter.setFont(strong if fact.voice == "strong" else plain)
             painter.setPen(getattr(colours, "text" if fact.voice == "strong" else fact.voice))
             x = column if lines == 1 else 8.0

@@ -38,7 +38,8 @@ class Label:
 
 class Axis:
     """One axis: its tokens, the font's measures, what is drawn for a stretch of cells. `origin`: the number of cell 0,
-    where the matrix is a part of something longer."""
+    where the matrix is a part of something longer; `stride`: from one cell's number to the next one's;
+    `numbered`: a ruler's labels have it, beside the token."""
 
     def __init__(self, theme: Theme, *, slanted: bool) -> None:
         self._theme, self._slanted = theme, slanted
@@ -46,7 +47,7 @@ class Axis:
         self._widest = 0.0
         self._widths: dict[str, float] = {}
         self.first_decode: int | None = None
-        self.origin = 0
+        self.origin, self.stride, self.numbered = 0, 1, True
         self.restyle()
 
     def restyle(self) -> None:
@@ -70,22 +71,22 @@ class Axis:
 
     @property
     def named(self) -> bool:
-        """Whether cells have tokens, and are not just counted."""
-        return bool(self._pieces)
+        """Whether cells have tokens with a number beside them, and are not just counted."""
+        return bool(self._pieces) and self.numbered
 
     def piece(self, index: int) -> str:
         return self._pieces[index] if 0 <= index < len(self._pieces) else self.number(index)
 
     def number(self, index: int) -> str:
         """A cell's number as it is written."""
-        return f"{index + self.origin:,}"
+        return f"{index * self.stride + self.origin:,}"
 
     def longest(self, room: float, count: int, *, ruler: bool) -> float:
         """Px the longest label of `count` cells takes along its own direction, when a token may take `room`."""
         last = self.number(max(count - 1, 0))
         widest = self._widest if self._pieces else self.bold_metrics.horizontalAdvance(last)
         number = self.number_metrics.horizontalAdvance(last) + 6
-        return min(widest, room) + (number if ruler and self._pieces else 0.0)
+        return min(widest, room) + (number if ruler and self.named else 0.0)
 
     @property
     def spacing(self) -> float:
@@ -103,7 +104,7 @@ class Axis:
         found = []
         for index in range(max(first, 0), min(count, math.floor(start + extent - 0.5 + 1e-9) + 1), step):
             centre = origin + (index + 0.5 - start) * pitch
-            number = self.number(index) if step > 1 and self._pieces else ""
+            number = self.number(index) if step > 1 and self.named else ""
             found.append(Label(index=index, centre=centre, piece=self.piece(index), ruler=step > 1, number=number))
         return found
 

@@ -35,11 +35,21 @@ class BlockModel(QAbstractTableModel):
         self._shape = (0, 0)
         self._rows: Sequence[str] = ()
         self._cols: Sequence[str] = ()
+        self._origin, self._numbered = 0, True
         self._blocks: dict[tuple[int, int], NDArray[np.float32] | None] = {}
 
-    def set_matrix(self, shape: tuple[int, int], rows: Sequence[str], cols: Sequence[str]) -> None:
-        """Another matrix: nothing of it is here yet."""
+    def set_matrix(
+        self,
+        shape: tuple[int, int],
+        rows: Sequence[str],
+        cols: Sequence[str],
+        *,
+        origin: int = 0,
+        numbered: bool = True,
+    ) -> None:
+        """Another matrix: nothing of it is here yet. `origin`: number of row 0; `numbered`: columns have numbers."""
         self.beginResetModel()
+        self._origin, self._numbered = origin, numbered
         self._shape, self._rows, self._cols = shape, rows, cols
         self._blocks.clear()
         self.endResetModel()
@@ -67,10 +77,14 @@ class BlockModel(QAbstractTableModel):
         return 0 if parent.isValid() else self._shape[1]
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        pieces = self._cols if orientation == Qt.Orientation.Horizontal else self._rows
+        across = orientation == Qt.Orientation.Horizontal
+        pieces = self._cols if across else self._rows
         piece = pieces[section] if section < len(pieces) else ""
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{section:,} {piece}" if len(piece) < 16 else f"{section:,} {piece[:14]}…"
+            short = piece if len(piece) < 16 else f"{piece[:14]}…"
+            if across and not self._numbered:
+                return short
+            return f"{section + (0 if across else self._origin):,} {short}"
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None

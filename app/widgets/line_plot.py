@@ -210,6 +210,8 @@ class LinePlot(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
+        if not self.lines:
+            return
         painter, ratio = QPainter(self), self.devicePixelRatioF()
         if self._scene is None or self._scene.devicePixelRatio() != ratio:
             self._scene = self._draw_scene(ratio)
@@ -373,6 +375,10 @@ class LinePlot(QWidget):
                 width = metrics.horizontalAdvance(mark.text)
                 left = at.x() + 7 if at.x() + 7 + width <= frame.plot.right() else at.x() - 7 - width
                 y = min(max(at.y() - 6, frame.plot.top() + metrics.ascent()), frame.plot.bottom() - 4)
+                backing = QColor(self._theme.palette.panel)
+                backing.setAlphaF(0.8)
+                box = QRectF(left - 2, y - metrics.ascent(), width + 4, metrics.height())
+                painter.fillRect(box, backing)
                 painter.setPen(self._theme.palette.text)
                 painter.drawText(QPointF(left, y), mark.text)
 

@@ -216,7 +216,7 @@ class PlaneGrid(QWidget):
                 painter.setPen(colours.secondary)
                 place = QRectF(cell.left(), cell.bottom() - below, cell.width(), below)
                 painter.drawText(
-                    place, Qt.AlignmentFlag.AlignCenter, f"{pair} · λ {short(float(planes.wavelength[pair]))}"
+                    place, Qt.AlignmentFlag.AlignCenter, f"{pair} · λ {compact(float(planes.wavelength[pair]))}"
                 )
         painter.end()
         return pixmap
@@ -362,6 +362,14 @@ def _draw_head(painter: QPainter, centre: QPointF, end: QPointF, colour: QColor)
     painter.setBrush(colour)
     painter.drawPolygon(QPolygonF([end, base + side * 3.6, base - side * 3.6]))
     painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def compact(value: float) -> str:
+    """Three digits and a letter: 148,990 is 149k."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
 
 
 def _turns(angle: float) -> str:

@@ -34,10 +34,10 @@ class GetNeurons(Request):
     neurons for the tokens `rows` ((0, 0): the 64 up to `position`).
 
     Arrays, strongest first: `ids` int32 (n,), `experts` int32 (n,) (layers with experts only), `pre` float32 (n,)
-    before the activation function, `up` float32 (n,) the factor beside it (gated only), `post` float32 (n,) the
-    outcome; `heat` float32 (t, n): `post` of every token of rows (NaN: not sent to that expert); `all_pre`,
-    `all_post`, `all_act` (the activation function of `all_pre`) float32 (neurons,); `curve_x`, `curve_y` float32 (m,):
-    the activation function over the range of `all_pre`."""
+    before the activation function, `act` float32 (n,) after it, `up` float32 (n,) the factor beside it (gated only),
+    `post` float32 (n,) the outcome; `heat` float32 (t, n): `post` of every token of rows (NaN: not sent to that
+    expert); `all_pre`, `all_post`, `all_act` (the activation function of `all_pre`) float32 (neurons,); `curve_x`,
+    `curve_y` float32 (m,): the activation function over the range of `all_pre`."""
 
     layer: int
     position: int

@@ -37,6 +37,7 @@ def neurons_reply(run: Run, message: GetNeurons) -> tuple[NeuronsReply, dict[str
     best = post.abs().topk(min(max(message.top, 1), MAX_TOP, post.numel())).indices
     arrays: dict[str, Array] = {
         "pre": _numpy(own["mlp.pre"][0, best]),
+        "act": _numpy(ACTIVATIONS[run.config.activation](own["mlp.pre"][0, best])),
         "post": _numpy(post[best]),
         "all_pre": _numpy(own["mlp.pre"][0]),
         "all_post": _numpy(post),

@@ -1,0 +1,243 @@
+"""Tokens × neurons, or tokens × experts: a heat map of a stretch of the text, its table, what is copied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from app.i18n import tr
+from app.panels.attention_copy import number, table_text
+from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.heatmap import Cell, HeatMap
+from app.widgets.heatmap_image import Tile
+from app.widgets.heatmap_layout import Options
+from app.widgets.heatmap_table import BLOCK, MatrixTable
+from app.widgets.readout import Part
+from app.widgets.ticks import figure
+from model.colormaps import Levels, colormap_for, lut
+
+if TYPE_CHECKING:
+    from app.panels.base import Panel
+
+Floats = NDArray[np.float32]
+DOT_FROM = 3.0
+NAMES_FROM = 220
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """`values` (t, n) of the tokens from position `start`; NaN: there is none, for the reason `hidden`. `names`: of
+    the columns. `kind`, `value`: what a column and a cell are called. `marked` (t, k): columns marked in each row."""
+
+    values: Floats
+    start: int
+    names: Sequence[str]
+    kind: str
+    value: str
+    hidden: str
+    signed: bool
+    marked: NDArray[np.int32] | None = None
+    title: str = ""
+
+
+class ColumnMap(HeatMap):
+    """A heat map whose rows are tokens and whose columns are not; some cells of a row may be marked with a ring."""
+
+    grid: Grid | None = None
+    described = Signal()
+
+    def _describe(self) -> None:
+        super()._describe()
+        self.described.emit()
+
+    def readout(self, *, brief: bool = False) -> list[Part]:
+        cell, grid = self.hovered or self.selected, self.grid
+        if cell is None or grid is None or not (cell[0] < len(grid.values) and cell[1] < len(grid.names)):
+            return []
+        value = float(grid.values[cell])
+        parts: list[Part] = [
+            (self.row_axis.piece(cell[0]), "strong"), (f" ({self.row_axis.number(cell[0])}) · ", "secondary"),
+            ("" if brief else f"{grid.kind} ", "secondary"), (grid.names[cell[1]], "strong"), ("  ", "secondary"),
+            ("" if brief else f"{grid.value} ", "secondary"),
+        ]  # fmt: skip
+        parts.append((grid.hidden, "secondary") if math.isnan(value) else (figure(value, 6), "strong"))
+        if grid.marked is not None and cell[1] in grid.marked[cell[0]]:
+            parts.append(("  " + tr("chosen"), "accent"))
+        return parts
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        grid = self.grid
+        if grid is None or grid.marked is None or not all(self.shape):
+            return
+        painter, area = QPainter(self), self.geometry_now().area
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setClipRect(area)
+        shade = QColor(Qt.GlobalColor.black)
+        shade.setAlphaF(0.5)
+        size = self.cell_rect((0, 0))
+        radius = min(size.width(), size.height()) * 0.28
+        if radius * 2 < DOT_FROM:
+            return  # thousands of rings on cells this small would be all there is to see
+        rows = range(*self.view.row_span(self.shape[0]))
+        for row in rows:
+            for col in grid.marked[row].tolist():
+                at: QPointF = self.cell_rect((row, int(col))).center()
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(shade, 2.4))
+                painter.drawEllipse(at, min(radius, 5.0), min(radius, 5.0))
+                painter.setPen(QPen(self.theme.palette.cursor, 1.3))
+                painter.drawEllipse(at, min(radius, 5.0), min(radius, 5.0))
+
+
+class MapPage(QWidget):
+    """The map or its table. `columnChosen` carries a column; a row's token is linked with the selection."""
+
+    columnChosen = Signal(int)
+    columnHovered = Signal(int)
+    tableAsked = Signal()
+
+    def __init__(self, panel: Panel) -> None:
+        super().__init__(panel)
+        self._panel, self._ctx = panel, panel.ctx
+        options = Options(square=False, tokens="rows", most_pitch=34, readout=False)
+        self.heat = ColumnMap(panel.ctx.theme, tr("Tokens by neurons"), options=options)
+        self.heat.set_bar(BarText(values=(-1.0, 0.0, 1.0), scale=scale_words("sqrt", fixed=False)))
+        self.table = MatrixTable(panel.ctx.theme, tr("Tokens by neurons"))
+        self.grid: Grid | None = None
+        self._labelled: object = None
+        self.heat.col_axis.numbered = False
+        self._stack = QStackedWidget(self)
+        self._stack.addWidget(self.heat)
+        self._stack.addWidget(self.table)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._stack)
+        self._connect()
+
+    def show_grid(self, grid: Grid, cell: Cell | None) -> None:
+        """Draws other numbers; `cell` is the chosen one."""
+        self.grid = self.heat.grid = grid
+        start = grid.start
+        pieces = [token.piece for token in self._ctx.session.path_tokens()[start : start + len(grid.values)]]
+        session = self._ctx.session
+        first = session.n_prompt - start if session.length > session.n_prompt else None
+        self.heat.row_axis.origin = start
+        self.heat.setAccessibleName(grid.title)
+        self.heat.set_axis_tokens(pieces, list(grid.names), first_decode=first)
+        self.heat.row_axis.first_decode = first
+        self._label_columns()
+        self.heat.set_boundary(first if first is not None and 0 < first < len(grid.values) else None)
+        self.heat.set_shape(*grid.values.shape)
+        self.heat.reset_view()
+        self.heat.set_selected(cell)
+        self.draw()
+        self.table.blocks.set_matrix(grid.values.shape, pieces, list(grid.names), origin=start, numbered=False)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._label_columns()
+
+    def _label_columns(self) -> None:
+        """Names over the columns where the map is high; where it is low its cells need the room, and the table beside
+        it has the names."""
+        grid = self.grid
+        if grid is None:
+            return
+        named = self.height() >= self._ctx.theme.px(NAMES_FROM)
+        state = (id(grid), named)
+        if state != self._labelled:
+            self._labelled = state
+            axis, rows = self.heat.row_axis, [self.heat.row_axis.piece(row) for row in range(len(grid.values))]
+            first = axis.first_decode
+            self.heat.set_axis_tokens(rows, list(grid.names) if named else [""] * len(grid.names))
+            axis.first_decode = first
+
+    def draw(self) -> None:
+        """Colours by the scale in force."""
+        grid = self.grid
+        if grid is None:
+            return
+        scale = self._ctx.selection.scale
+        seen = grid.values[~np.isnan(grid.values)]
+        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+        levels = Levels.spanning(low, high, scale=scale, signed=grid.signed)
+        name = self._ctx.settings.panel("attention").get("colormap", "viridis")
+        self.heat.set_lut(lut(colormap_for(name, signed=grid.signed)))
+        ends = levels.value(np.array([0.0, 0.5, 1.0]))
+        values = (float(ends[0]), float(ends[1]), float(ends[2]))
+        self.heat.set_bar(BarText(values=values, scale=scale_words(scale, fixed=False)))
+        rows, cols = grid.values.shape
+        tile = Tile(pixels=levels.pixels(grid.values), rows=(0, rows), cols=(0, cols), values=grid.values,
+                    signed=grid.signed)  # fmt: skip
+        self.heat.set_tile(tile, key=(id(grid), scale))
+
+    def select(self, cell: Cell | None) -> None:
+        self.heat.set_selected(cell)
+        if cell is not None and self.grid is not None and self.as_table:
+            self.table.set_current(*cell)
+
+    def follow_hover(self, token: int | None) -> None:
+        """The token pointed at anywhere."""
+        self.heat.set_linked(token)
+
+    @property
+    def as_table(self) -> bool:
+        return self._stack.currentIndex() == 1
+
+    def show_table(self, *, shown: bool) -> None:
+        self._stack.setCurrentIndex(int(shown))
+        if shown and self.heat.selected is not None:
+            self.table.set_current(*self.heat.selected)
+
+    def copy(self, what: str) -> None:
+        """A cell, a row or all in view onto the clipboard, exact, tab-separated."""
+        grid, cell = self.grid, self.heat.hovered or self.heat.selected
+        if grid is None or (cell is None and what != "matrix"):
+            return
+        pieces = [self.heat.row_axis.piece(row) for row in range(len(grid.values))]
+        if what == "cell" and cell is not None:
+            text = number(float(grid.values[cell]))
+        elif what == "row" and cell is not None:
+            text = table_text([pieces[cell[0]]], list(grid.names), grid.values[cell[0]][None])
+        else:
+            (top, bottom), (left, right), _, _ = self.heat.wanted()
+            text = table_text(pieces[top:bottom], list(grid.names)[left:right], grid.values[top:bottom, left:right])
+        QGuiApplication.clipboard().setText(text)
+        self._ctx.notify.say(tr("Copied."))
+
+    # inside
+
+    def _connect(self) -> None:
+        heat, selection = self.heat, self._ctx.selection
+        heat.cellHovered.connect(self._on_hover)
+        heat.tokenHovered.connect(lambda token: selection.set_hover(token=None if token < 0 else token))
+        heat.cellClicked.connect(lambda _row, col: self.columnChosen.emit(col))
+        heat.colClicked.connect(self.columnChosen)
+        heat.rowClicked.connect(lambda row: selection.set_query(row + (self.grid.start if self.grid else 0)))
+        heat.copyWanted.connect(self.copy)
+        heat.tableWanted.connect(self.tableAsked)
+        self.table.cellClicked.connect(self._on_table_cell)
+        self.table.blocks.blockWanted.connect(self._on_block)
+
+    def _on_hover(self, row: int, col: int) -> None:
+        start = self.grid.start if self.grid else 0
+        self._ctx.selection.set_hover(token=start + row if row >= 0 else None)
+        self.columnHovered.emit(col)
+
+    def _on_table_cell(self, row: int, col: int) -> None:
+        self.heat.set_selected((row, col))
+        self.columnChosen.emit(col)
+
+    def _on_block(self, rows: tuple[int, int], cols: tuple[int, int]) -> None:
+        grid = self.grid
+        if grid is not None and rows[1] - rows[0] <= BLOCK:
+            self.table.blocks.set_block(rows, cols, grid.values[slice(*rows), slice(*cols)])

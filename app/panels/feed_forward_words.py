@@ -1,0 +1,139 @@
+"""What the feed-forward panel says: facts, formulas, columns of its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.i18n import tr
+from app.widgets.data_table import Column
+from app.widgets.fact_list import Fact
+from app.widgets.ticks import figure
+
+if TYPE_CHECKING:
+    from model.protocol.feed_forward_requests import NeuronsReply, RouterReply
+    from model.protocol.framing import Arrays
+    from model.protocol.values import ModelInfo
+
+NAMES = {"silu": "SiLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "gelu_pytorch_tanh": "GELU (tanh)", "relu": "ReLU"}
+
+
+def activation_name(name: str) -> str:
+    """An activation function as papers write it."""
+    return NAMES.get(name, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neuron:
+    """One neuron for one token: `up` None where there is no gate; `expert` None in a layer without them."""
+
+    id: int
+    pre: float
+    act: float
+    up: float | None
+    post: float
+    expert: int | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.id}" if self.expert is None else f"{self.expert}:{self.id}"
+
+
+def neurons_of(arrays: Arrays) -> list[Neuron]:
+    """The strongest neurons, in order."""
+    found = []
+    for at, number in enumerate(np.asarray(arrays["ids"]).tolist()):
+        pre, post = float(arrays["pre"][at]), float(arrays["post"][at])
+        up = float(arrays["up"][at]) if "up" in arrays else None
+        act = float(arrays["act"][at])
+        expert = int(arrays["experts"][at]) if "experts" in arrays else None
+        found.append(Neuron(id=number, pre=pre, act=act, up=up, post=post, expert=expert))
+    return found
+
+
+def neuron_columns(reply: NeuronsReply, neurons: list[Neuron]) -> list[Column]:
+    """Rank by rank: neuron, gate, up, product; without a gate what comes before and after the function."""
+    most = max((abs(neuron.post) for neuron in neurons), default=0.0) or 1.0
+    columns = []
+    if reply.has_experts:
+        columns.append(Column(name=tr("expert"), texts=[str(n.expert) for n in neurons], voice="secondary"))
+    columns.append(Column(name=tr("neuron"), texts=[str(n.id) for n in neurons]))
+    columns.append(Column(name=tr("gate") if reply.gated else tr("before"), texts=[figure(n.pre, 3) for n in neurons]))
+    if reply.gated:
+        columns.append(Column(name=tr("up"), texts=[figure(n.up or 0.0, 3) for n in neurons]))
+    columns.append(
+        Column(name=tr("product") if reply.gated else tr("after"), texts=[figure(n.post, 3) for n in neurons])
+    )
+    bars = np.array([n.post / most for n in neurons], dtype=np.float32)
+    columns.append(Column(name="", bars=bars, colours=("amber", "accent")))  # as the map beside it: negative is blue
+    return columns
+
+
+def neuron_facts(reply: NeuronsReply, chosen: Neuron | None, model: ModelInfo) -> list[Fact]:
+    """The chosen neuron's sum, how many are quiet, how wide the layer is."""
+    name = activation_name(reply.activation)
+    facts = []
+    if chosen is not None:
+        words = f"{name}({figure(chosen.pre, 3)}) = {figure(chosen.act, 3)}"
+        if chosen.up is not None:
+            words += f" × {figure(chosen.up, 3)} = {figure(chosen.post, 3)}"
+        facts.append(Fact(name=tr("neuron {n}", n=chosen.label), value=words, voice="strong"))
+    tip = tr("Neurons whose output is under {share} of the token's largest", share=f"{reply.threshold:.0%}")
+    tokens = reply.rows[1] - reply.rows[0]
+    width = reply.neurons / model.d_model
+    facts += [
+        Fact(name=tr("near zero"), value=tr("{share} of {n}", share=f"{reply.near_zero:.1%}",
+                                            n=f"{reply.neurons:,}"), tip=tip),
+        Fact(name=tr("… of {n} tokens", n=f"{tokens:,}"), value=f"{reply.near_zero_rows:.1%}", tip=tip),
+        Fact(name=tr("width"), value=f"{reply.neurons:,} = {width:.3g} × {model.d_model:,}", tip=tr(
+            "The stream is widened, each number bent on its own, and narrowed again: the more neurons, the more "
+            "patterns a token can be tested for at once.")),
+        Fact(name=tr("function"), value=f"{name} · {tr('gated')}" if reply.gated else name, tip=formula(reply)),
+    ]  # fmt: skip
+    return facts
+
+
+def formula(reply: NeuronsReply) -> str:
+    """The layer's formula."""
+    name = activation_name(reply.activation)
+    return f"W_down({name}(W_gate·x) ⊙ W_up·x)" if reply.gated else f"W_out·{name}(W_in·x + b) + b"
+
+
+def router_facts(reply: RouterReply, probs: NDArray[np.float32], load: NDArray[np.int64]) -> list[Fact]:
+    """How many experts, how evenly they are used, what one token's pass costs."""
+    entropy = float(-(probs * np.log(np.maximum(probs, 1e-30))).sum())
+    tokens = reply.rows[1] - reply.rows[0]
+    even = tokens * reply.experts_per_token / reply.n_experts
+    return [
+        Fact(name=tr("experts"), value=tr("{k} of {n} for each token", k=reply.experts_per_token, n=reply.n_experts),
+             voice="strong"),
+        Fact(name=tr("router entropy"), value=f"{entropy:.3f} {tr('nats')}", tip=tr(
+            "Of this token's probabilities: 0 is sure, ln {n} = {most} is undecided", n=reply.n_experts,
+            most=f"{np.log(reply.n_experts):.2f}")),
+        Fact(name=tr("busiest"), value=tr("expert {e}, {n} of {all} tokens", e=int(load.argmax()),
+                                          n=f"{int(load.max()):,}", all=f"{tokens:,}"),
+             tip=tr("Even use would be {n} tokens each", n=figure(even, 3))),
+        Fact(name=tr("idle"), value=tr("{n} experts", n=int((load == 0).sum()))),
+        Fact(name=tr("parameters"), value=f"{reply.parameters:,}"),
+        Fact(name=tr("active"), value=f"{reply.active_parameters:,} ({reply.active_parameters / reply.parameters:.1%})",
+             tip=tr("What one token's pass multiplies with: all but the experts it is not sent to")),
+    ]  # fmt: skip
+
+
+def expert_columns(
+    probs: NDArray[np.float32], chosen: list[int], weights: list[float], load: NDArray[np.int64]
+) -> list[Column]:
+    """Expert by expert, likeliest first: probability, weight where chosen, tokens sent."""
+    order = np.argsort(-probs, kind="stable").tolist()
+    by_expert = dict(zip(chosen, weights, strict=True))
+    most = float(probs.max(initial=0.0)) or 1.0
+    return [
+        Column(name=tr("expert"), texts=[str(e) for e in order]),
+        Column(name=tr("p"), texts=[figure(float(probs[e]), 3) for e in order]),
+        Column(name="", bars=np.array([probs[e] / most for e in order], dtype=np.float32)),
+        Column(name=tr("weight"), texts=[figure(by_expert[e], 3) if e in by_expert else "–" for e in order]),
+        Column(name=tr("tokens"), texts=[f"{int(load[e]):,}" for e in order], voice="secondary"),
+    ]

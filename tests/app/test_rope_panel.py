@@ -1,0 +1,247 @@
+"""The RoPE panel on tiny models of every kind, driven by mouse and keys; the engine's own handlers answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.panels.rope import RopePanel
+from app.theme import Theme
+from app.widgets.ticks import figure
+from model.loading import LoadedModel
+from model.protocol.rope_requests import GetRope
+from model.rope import RopeSpec
+from model.views.rope import rope_reply
+from tests.app.model_bench import ModelBench
+from tests.model.tiny import llama, made, random_ids
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+def shown(
+    qtbot: QtBot, folder: Path, model: LoadedModel, size: tuple[int, int] = (1360, 200), n: int = 14
+) -> tuple[ModelBench, RopePanel]:
+    bench = ModelBench(folder, Theme("dark"), model)
+    bench.run(random_ids(n), 3)
+    bench.selection.set_layer_head(1, 3)
+    bench.selection.set_cell(9, 4)
+    panel = RopePanel(bench.ctx)
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show()
+    qtbot.waitExposed(panel)
+    settled(qtbot, bench, panel)
+    return bench, panel
+
+
+def settled(qtbot: QtBot, bench: ModelBench, panel: RopePanel) -> None:
+    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and panel.reply is not None, timeout=8000)
+
+
+def expected(bench: ModelBench, **fields: int) -> tuple[object, dict[str, np.ndarray]]:
+    run = bench.engine.context.run
+    assert run is not None
+    return rope_reply(run, GetRope(**({"layer": 1, "head": 3, "query": 9, "key": 4, "distances": 401} | fields)))
+
+
+def test_planes_shares_and_facts_are_the_engines(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    reply, arrays = expected(bench)
+    assert panel.planes is not None
+    np.testing.assert_array_equal(panel.planes.q_after, arrays["q_after"])
+    np.testing.assert_array_equal(panel.bars.values, arrays["contribution"])
+    assert panel.pair == int(np.abs(arrays["contribution"]).argmax())  # the strongest pair is shown first
+    text = panel.facts.text()
+    assert figure(reply.raw * reply.scale) in text  # type: ignore[attr-defined]
+    assert "half-split: i with i + 4" in text
+    assert "8 of 8 dims" in text
+    assert "5 positions" in text
+    assert f"{reply.shift_error:.1e}" in text  # type: ignore[attr-defined]
+
+
+def test_click_and_keys_choose_a_pair_everywhere(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, llama()[1])
+    QTest.mouseClick(panel.grid, LEFT, NONE, panel.grid.cell(2).center().toPoint())
+    assert panel.pair == panel.bars.chosen == panel.plane.pair == 2
+    panel.grid.setFocus()
+    QTest.keyClick(panel.grid, Qt.Key.Key_Right)
+    assert panel.pair == panel.bars.chosen == 3
+    assert "pair 3" in panel.grid.accessibleDescription()
+    QTest.keyClick(panel.bars, Qt.Key.Key_Home)
+    assert panel.pair == panel.grid.chosen == 0
+
+
+def test_the_curve_chooses_keys_and_shares_the_hover(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    curve = panel.curve
+    frame = curve.frame()
+    at = QPoint(round(frame.px(7.0)), round(frame.plot.center().y()))
+    QTest.mouseMove(panel.windowHandle(), curve.mapTo(panel, at))
+    QApplication.processEvents()
+    assert bench.selection.hover_token == 2
+    QTest.mouseClick(curve, LEFT, NONE, at)
+    assert bench.selection.key == 2
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.reply is not None and panel.reply.key == 2)
+    line = curve.lines[0]
+    assert line.name == "this model"
+    assert curve.value_at(line, 7.0) == pytest.approx(panel.reply.raw * panel.reply.scale, abs=1e-4)  # type: ignore[union-attr]
+    bench.selection.set_hover(token=6)
+    qtbot.waitUntil(lambda: curve._hovered == 3.0)
+
+
+def test_what_ifs_come_and_go_and_are_remembered(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    _, arrays = expected(bench)
+    assert panel.reply is not None
+    panel.show_curve("yarn 4", on=True)
+    panel.show_curve("base 10", on=False)
+    keys = [line.key for line in panel.curve.lines]
+    assert "yarn 4" in keys
+    assert "base 10" not in keys
+    line = panel.curve.lines[keys.index("yarn 4")]
+    np.testing.assert_array_equal(line.y, arrays["curve_scores"][panel.reply.curves.index("yarn 4")])
+    assert "yarn 4" in bench.settings.panel("rope")["curves"]
+    panel._fill_menu()
+    assert [a.text() for a in panel._menu.actions() if a.isChecked()].count("YaRN ×4") == 1
+
+
+def test_reach_asks_for_a_longer_curve(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    panel.reach_box.keyChosen.emit(128)
+    qtbot.waitUntil(lambda: float(panel.curve.lines[0].x[-1]) == 128.0)
+    assert [m.reach for m in bench.engine.asked if isinstance(m, GetRope)] == [0, 128]
+
+
+def test_the_table_holds_the_same_numbers_and_copies(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    _, arrays = expected(bench)
+    QTest.mouseClick(panel.pages._segments["table"], LEFT)
+    assert panel.table.isVisible()
+    assert not panel.grid.isVisible()
+    model = panel.table.model()
+    assert model.rowCount() == 4
+    assert model.index(1, 7).data() == figure(float(arrays["contribution"][1]))
+    QTest.keyClick(panel.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert len(QGuiApplication.clipboard().text().split("\n")) == 5
+    panel.table.setFocus()
+    QTest.keyClick(panel.table, Qt.Key.Key_Down)
+    assert panel.grid.chosen == panel.pair == panel.table.currentIndex().row()
+
+
+def test_part_of_a_head_keeps_still(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, made(rope=RopeSpec(theta=100.0, dim=4)))
+    assert panel.planes is not None
+    assert panel.planes.count == 2
+    assert "4 of 8 dims" in panel.facts.text()
+
+
+def test_a_scaled_model_says_so(qtbot: QtBot, tmp_path: Path) -> None:
+    rope = RopeSpec(theta=10_000.0, dim=8, kind="yarn", factor=4.0, original_ctx=64, attention_factor=1.1)
+    _, panel = shown(qtbot, tmp_path, made(rope=rope))
+    assert "YaRN ×4.00 of 64" in panel.facts.text()
+    assert panel.reply is not None
+    assert "unscaled" in panel.reply.curves
+
+
+@pytest.mark.parametrize(("positions", "fields"), [
+    ("learned", {"positions": "learned", "rope": None, "n_positions_table": 256}),
+    ("alibi", {"positions": "alibi", "rope": None}),
+    ("none", {"positions": "none", "rope": None}),
+])  # fmt: skip
+def test_a_model_without_rope_shows_what_it_has(
+    qtbot: QtBot, tmp_path: Path, positions: str, fields: dict[str, object]
+) -> None:
+    bench, panel = shown(qtbot, tmp_path, made(**fields))
+    instead = panel.instead
+    assert instead.isVisible()
+    assert not panel.grid.isVisible()
+    assert not panel.what_if.isVisible()
+    assert len(instead.words.text()) > 80
+    assert panel.reply is not None
+    assert panel.reply.positions == positions
+    if positions == "learned":
+        assert instead.plot.value_at(instead.plot.lines[0], 9.0) == pytest.approx(1.0, abs=1e-5)
+        assert len(instead.plot.lines) == 2
+    elif positions == "alibi":
+        assert figure(panel.reply.slope) in instead.facts.text()
+        assert instead.plot.value_at(instead.plot.lines[0], 5.0) == pytest.approx(-5 * panel.reply.slope, rel=1e-4)
+    else:
+        assert not instead.plot.isVisible()
+    if positions != "none":
+        frame = instead.plot.frame()
+        at = QPoint(round(frame.px(3.0)), round(frame.plot.center().y()))
+        QTest.mouseClick(instead.plot, LEFT, NONE, at)
+        assert bench.selection.key == (6 if positions == "alibi" else 3)
+
+
+def test_several_heads_are_not_one(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    bench.selection.set_layer_head("all", "mean")
+    settled(qtbot, bench, panel)
+    assert panel.reply is not None
+    assert (panel.reply.layer, panel.reply.head) == (1, 3)  # the last single one
+
+
+def test_hidden_it_asks_nothing_and_fast_changes_ask_once(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    panel.hide()
+    before = len(bench.engine.asked)
+    for key in range(8):
+        bench.selection.set_key(key)
+    QTest.qWait(60)
+    assert len(bench.engine.asked) == before
+    panel.show()
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.reply is not None and panel.reply.key == 7)
+    assert len(bench.engine.asked) == before + 1
+    for key in range(9):
+        bench.selection.set_key(key)
+    settled(qtbot, bench, panel)
+    assert len(bench.engine.asked) <= before + 3
+
+
+def test_a_later_key_is_told(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    bench.selection.set_cell(2, 8)
+    qtbot.waitUntil(lambda: panel.reply is not None and panel.reply.key == 8)
+    assert "the mask hides a later key" in panel.facts.text()
+    assert panel.curve._cursor is None
+
+
+@pytest.mark.parametrize("size", [(320, 700), (760, 300), (1000, 150), (1360, 200), (1380, 780)])
+def test_every_part_is_there_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
+    _, panel = shown(qtbot, tmp_path, llama()[1], size)
+    for widget in (panel.plane, panel.grid, panel.curve, panel.facts):
+        assert widget.isVisible()
+        assert widget.width() >= 100
+        assert widget.geometry().right() <= panel._rope.width()
+    assert panel.bars.isVisible() or 860 <= size[0] < 1180
+
+
+def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, llama()[1])
+    where = panel.where
+    for widget in (panel.plane, panel.grid, panel.bars, panel.table, panel.curve, panel.facts, panel.what_if,
+                   panel.pages, panel.reach_box, where.layer_box, where.head_box, where.query_box.box,
+                   where.key_box.box):  # fmt: skip
+        assert widget.accessibleName()
+
+
+def test_typing_a_position_chooses_it(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    box = panel.where.key_box.box
+    box.setFocus()
+    box.selectAll()
+    QTest.keyClicks(box, "6")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert bench.selection.key == 6
+    QTest.keyClick(box, Qt.Key.Key_Up)
+    assert bench.selection.key == 7
