@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QResizeEvent
-from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSplitter
+from PySide6.QtWidgets import QBoxLayout, QDockWidget, QHBoxLayout, QSplitter
 
 from app.commands import Command
 from app.i18n import tr
@@ -74,10 +74,10 @@ class BlockWalkPanel(Panel):
         self.about = Readout(theme)
         self.cards = OpCards(theme)
         self.detail = DetailView(self)
-        row = QHBoxLayout()
-        row.setSpacing(10)
-        row.addWidget(self.bar, 3)
-        row.addWidget(self.about, 2)
+        self._head = QHBoxLayout()
+        self._head.setSpacing(8)
+        self._head.addWidget(self.bar, 3)
+        self._head.addWidget(self.about, 2)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)
@@ -85,7 +85,7 @@ class BlockWalkPanel(Panel):
         self._split.addWidget(self.detail)
         self._split.setStretchFactor(0, 1)
         self._split.setStretchFactor(1, 1)
-        self.body.addLayout(row)
+        self.body.addLayout(self._head)
         self.body.addWidget(self._split, 1)
         self.bar.placeChosen.connect(self._on_place)
         self.cards.cardChosen.connect(self._on_card)
@@ -179,6 +179,7 @@ class BlockWalkPanel(Panel):
 
     def _arrange(self) -> None:
         narrow = self.width() < self.ctx.theme.px(NARROW)
+        self._head.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
         self.cards.setVisible(not self.large)
         self.detail.setVisible(self.large or not narrow)
         self.detail.back.setVisible(self.large)
@@ -195,7 +196,7 @@ class BlockWalkPanel(Panel):
         layer = self.ctx.selection.layer
         return layer if isinstance(layer, int) else 0
 
-    def _head(self) -> int:
+    def _chosen_head(self) -> int:
         head = self.ctx.selection.head
         return head if isinstance(head, int) else 0
 
@@ -203,7 +204,7 @@ class BlockWalkPanel(Panel):
         session, selection = self.ctx.session, self.ctx.selection
         if session.phase == "decode" and self.walk is not None:
             return  # tokens are streaming: the last NODE of them asks
-        message = GetWalk(place=self.place, position=selection.query, layer=self._layer(), head=self._head())
+        message = GetWalk(place=self.place, position=selection.query, layer=self._layer(), head=self._chosen_head())
         asked = (session.run_id, session.current_node, session.length, message)
         if asked != self._asked:
             self._asked = asked

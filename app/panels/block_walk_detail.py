@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
+from app.notify import QUIET_CODES
 from app.panels.attention_copy import number, table_text
 from app.panels.block_walk_texts import OpWords
 from app.panels.block_walk_words import axis_name, list_title, parts_title, shape_text, statistics
@@ -31,7 +32,9 @@ from model.protocol.walk_requests import GetWalkTensor, WalkAxis, WalkOp, WalkRe
 
 if TYPE_CHECKING:
     from app.panels.base import Panel
+    from model.protocol.attention_requests import Scale
     from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
 
 Span = tuple[int, int]
 MOST_COPIED = 65_536
@@ -146,19 +149,21 @@ class DetailView(QWidget):
 
     def _draw_token(self, shown: Shown) -> None:
         values, op = shown.values, shown.op
-        self.folded = None
-        pieces = [token.piece for token in self._ctx.session.path_tokens()]
-        rows: list[str] = [str(i) for i in range(len(values))]
+        self.folded, stride = None, 1
+        names: tuple[list[str], list[str]] = ([], [])
         if len(values) == 1 and op.cols != "key":
             self.folded = fold(values[0])
-            values = self.folded.values
-            rows = [f"{i * self.folded.width:,}" for i in range(len(values))]
-            cols = []
+            values, width = self.folded.values, self.folded.width
+            stride = round(width * op.shape[0] / self.folded.count)
+            # Lines are told by the number they begin with; across there is nothing that would be worth its room.
+            rows, cols = [], [""] * width
+            names = ([f"{i * stride:,}" for i in range(len(values))], [f"+{i}" for i in range(width)])
         else:
-            cols = pieces if op.cols == "key" else []
+            cols = [token.piece for token in self._ctx.session.path_tokens()] if op.cols == "key" else []
             rows = [""] if len(values) == 1 else [f"{axis_name(op.rows)} {i}" for i in range(len(values))]
-        levels = Levels.spanning(op.low, op.high, signed=op.low < 0)
-        self._set_matrix(values.shape, rows, cols)
+        scale: Scale = "sqrt" if op.id == "head.softmax" else "linear"
+        levels = Levels.spanning(op.low, op.high, signed=op.low < 0, scale=scale)
+        self._set_matrix(values.shape, rows, cols, stride=stride, names=names)
         self._set_colours(levels, pooled=op.pooled)
         tile = Tile(
             pixels=levels.pixels(values), rows=(0, values.shape[0]), cols=(0, values.shape[1]), values=values,
@@ -189,7 +194,7 @@ class DetailView(QWidget):
             self._asked = message
             self._panel.ask(
                 message, lambda reply, arrays: self._on_tensor(reply, arrays, message), slot="tensor",
-                on_error=lambda _error: self._forget(message),
+                on_error=lambda error: self._on_error(error, message),
             )  # fmt: skip
 
     def _on_tensor(self, reply: WalkTensorReply, arrays: Arrays, message: GetWalkTensor) -> None:
@@ -211,21 +216,32 @@ class DetailView(QWidget):
             self.stats.set_parts(statistics(self.shown.op))
             self.heat.set_selected((self.shown.walk.position, 0))
 
-    def _set_matrix(self, shape: tuple[int, int], rows: list[str], cols: list[str]) -> None:
+    def _set_matrix(
+        self,
+        shape: tuple[int, int],
+        rows: list[str],
+        cols: list[str],
+        *,
+        stride: int = 1,
+        names: tuple[list[str], list[str]] = ([], []),
+    ) -> None:
+        """`names`: of the table's rows and columns, where they are others than the map's."""
+        self.heat.set_message("")
+        self.heat.row_axis.stride = stride
         if self.heat.shape != shape:
             self.heat.clear()
             self.heat.set_shape(*shape)
             self.heat.reset_view()
         self.heat.set_axis_tokens(rows[: shape[0]], cols[: shape[1]])
-        self.table.blocks.set_matrix(shape, rows[: shape[0]], cols[: shape[1]])
+        self.table.blocks.set_matrix(shape, names[0] or rows[: shape[0]], names[1] or cols[: shape[1]])
 
     def _set_colours(self, levels: Levels, *, pooled: bool) -> None:
         name = colormap_for(self._ctx.settings.panel("attention").get("colormap", "viridis"), signed=levels.signed)
         self.heat.set_lut(lut(name))
-        words = scale_words("linear", fixed=False)
+        words = scale_words(levels.scale, fixed=False)
         if pooled:
             words += f" · {tr('strongest of each pixel')}"
-        middle = (levels.low + levels.high) / 2
+        middle = float(levels.value(np.array([0.5]))[0])
         self.heat.set_bar(BarText(values=(levels.low, middle, levels.high), scale=words))
 
     def _show_list(self) -> None:
@@ -359,9 +375,11 @@ class DetailView(QWidget):
             QGuiApplication.clipboard().setText(text)
         self._ctx.notify.say(tr("Copied.") if text else tr("Point at a cell first."))
 
-    def _forget(self, message: GetWalkTensor) -> None:
+    def _on_error(self, error: ErrorInfo, message: GetWalkTensor) -> None:
         if self._asked == message:
             self._asked = None
+            if error.code not in QUIET_CODES:
+                self.heat.set_message(error.message)
 
     # inside: widgets
 

@@ -57,7 +57,7 @@ def end_words() -> dict[str, OpWords]:
             look=tr("Look at which of the two is longer."),
         ),
         "embed.norm": OpWords(
-            title=tr("Norm of the embedding"),
+            title=tr("Embedding norm"),
             what=tr(
                 "This model brings the embedding to unit spread before the first block."
             ),
@@ -125,7 +125,7 @@ def attention_words() -> dict[str, OpWords]:
             look=tr("The framed row is the chosen head's."),
         ),
         "attn.q_norm": OpWords(
-            title=tr("Norm of the query"),
+            title=tr("Query norm"),
             what=tr(
                 "This model brings every query to unit size, so that scores cannot run away."
             ),
@@ -140,7 +140,7 @@ def attention_words() -> dict[str, OpWords]:
             look=tr("The framed row is the one the chosen head reads."),
         ),
         "attn.k_norm": OpWords(
-            title=tr("Norm of the key"),
+            title=tr("Key norm"),
             what=tr(
                 "This model brings every key to unit size before it is compared."
             ),
@@ -227,7 +227,7 @@ def attention_words() -> dict[str, OpWords]:
             look=tr("Open its terms: each row is one token's contribution."),
         ),
         "attn.concat": OpWords(
-            title=tr("Heads side by side"),
+            title=tr("Heads joined"),
             what=tr(
                 "The results of all heads, one after the other, make a vector again."
             ),
@@ -241,7 +241,7 @@ def attention_words() -> dict[str, OpWords]:
             look=tr("Open its terms to see what each head writes."),
         ),
         "attn.post_norm": OpWords(
-            title=tr("Norm after attention"),
+            title=tr("Post-norm"),
             what=tr(
                 "This model also brings to size what attention gives, before it is added."
             ),
@@ -255,7 +255,7 @@ def attention_words() -> dict[str, OpWords]:
             look=tr("Look at the length before and after."),
         ),
         "resid_mid": OpWords(
-            title=tr("Stream after attention"),
+            title=tr("Stream midway"),
             what=tr(
                 "The stream plus what attention found. Adding keeps a straight way for everything "
                 "earlier."
@@ -305,7 +305,7 @@ def feed_forward_words() -> dict[str, OpWords]:
             look=tr("The list says which experts, and with which share."),
         ),
         "mlp.pre": OpWords(
-            title=tr("Before the activation"),
+            title=tr("Pre-activation"),
             what=tr(
                 "Each number asks one question of the token: how much of this pattern is in it? There "
                 "are several times as many as the stream has dimensions, which gives room to ask."
@@ -342,7 +342,7 @@ def feed_forward_words() -> dict[str, OpWords]:
             look=tr("Compare its length with that of attention's output."),
         ),
         "mlp.post_norm": OpWords(
-            title=tr("Norm after the feed-forward"),
+            title=tr("Post-norm"),
             what=tr(
                 "This model also brings to size what the feed-forward gives, before it is added."
             ),

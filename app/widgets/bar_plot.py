@@ -57,7 +57,8 @@ class BarPlot(QWidget):
         """Where the bars are drawn."""
         metrics = QFontMetricsF(self._theme.font("hint"))
         low, high = self._range()
-        widest = max((metrics.horizontalAdvance(short(v)) for v in ticks(low, high, 5)), default=12.0)
+        shown = ticks(low, high, self._most_ticks(metrics, self.height() - 2 * metrics.height() - 6))
+        widest = max((metrics.horizontalAdvance(short(v)) for v in shown), default=12.0)
         return QRectF(self.rect()).adjusted(widest + 7, metrics.height() + 3, -2, -metrics.height() - 3)
 
     def bar_at(self, point: QPointF) -> int:
@@ -125,7 +126,7 @@ class BarPlot(QWidget):
         if not len(self.values):
             return
         low, high = self._range()
-        for value in ticks(low, high, max(2, int(plot.height() / (metrics.height() * 1.7)))):
+        for value in ticks(low, high, self._most_ticks(metrics, plot.height())):
             y = round(plot.bottom() - (value - low) / (high - low) * plot.height()) + 0.5
             painter.setPen(QPen(colours.secondary if value == 0 else colours.line, 1))
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
@@ -163,6 +164,9 @@ class BarPlot(QWidget):
             if left >= free:
                 painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), name)
                 free = left + width + 8
+
+    def _most_ticks(self, metrics: QFontMetricsF, height: float) -> int:
+        return max(2, int(height / (metrics.height() * 1.7)))
 
     def _range(self) -> tuple[float, float]:
         low, high = float(self.values.min(initial=0.0)), float(self.values.max(initial=0.0))

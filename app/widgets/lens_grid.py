@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from app.i18n import tr
@@ -267,24 +277,45 @@ class LensGrid(QAbstractScrollArea):
     def _paint_cells(self, painter: QPainter, depths: Span, positions: Span) -> None:
         width, height = self.cell_size()
         with_words = width >= self._theme.px(CELL_WIDTH) * 0.6 and height >= self._theme.px(CELL_HEIGHT) * 0.8
+        if not with_words:
+            self._paint_colours(painter, depths, positions)
+            return
         font = self._theme.font("mono_small")
         metrics = QFontMetricsF(font)
         painter.setFont(font)
-        gap = 1.0 if width > 10 and height > 8 else 0.0
+        room = width - 2 * PADDING - 3
+        shown: dict[int, str] = {}
         for depth in range(*depths):
             for position in range(*positions):
-                rect = self.cell_rect(depth, position).adjusted(0, 0, -gap, -gap)
-                token, p = int(self.ids[depth, position]), float(self.p[depth, position])
-                level = 0 if token < 0 else 1 + round(min(p, 1.0) * 254)
+                rect = self.cell_rect(depth, position).adjusted(0, 0, -1, -1)
+                token, level = int(self.ids[depth, position]), self._level(depth, position)
                 painter.fillRect(rect, QColor.fromRgb(int(self._table[level])))
-                if not with_words or token < 0:
+                if token < 0:
                     continue
                 painter.setPen(Qt.GlobalColor.black if self._light[level] else Qt.GlobalColor.white)
                 if self.comes_true(depth, position):
                     painter.fillRect(QRectF(rect.left(), rect.top(), 3, rect.height()), painter.pen().color())
-                inside = rect.adjusted(PADDING + 2, 0, -PADDING, 0)
-                text = metrics.elidedText(self.words.get(token, ""), Qt.TextElideMode.ElideRight, inside.width())
-                painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+                if token not in shown:
+                    shown[token] = metrics.elidedText(self.words.get(token, ""), Qt.TextElideMode.ElideRight, room)
+                inside = rect.adjusted(PADDING + 2, 0, 0, 0)
+                painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown[token])
+
+    def _level(self, depth: int, position: int) -> int:
+        p = float(self.p[depth, position])
+        return 0 if self.ids[depth, position] < 0 else 1 + round(min(p, 1.0) * 254)
+
+    def _paint_colours(self, painter: QPainter, depths: Span, positions: Span) -> None:
+        """The cells in sight as one picture."""
+        part = (slice(*depths), slice(*positions))
+        p = np.nan_to_num(np.minimum(self.p[part], 1.0))
+        levels = np.where(self.ids[part] < 0, 0, 1 + np.rint(p * 254)).astype(np.int64)
+        if not levels.size:
+            return
+        colours = np.ascontiguousarray(self._table[levels[::-1]])
+        height, width = colours.shape
+        image = QImage(colours.data, width, height, 4 * width, QImage.Format.Format_RGB32)
+        top, bottom = self.cell_rect(depths[1] - 1, positions[0]), self.cell_rect(depths[0], positions[1] - 1)
+        painter.drawImage(QRectF(top.topLeft(), bottom.bottomRight()), image)
 
     def _paint_frames(self, painter: QPainter) -> None:
         colours = self._theme.palette

@@ -87,27 +87,22 @@ class PlaceBar(QWidget):
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         pitch = self.cell_rect(1).width() + GAP
-        step = nice_count((metrics.horizontalAdvance("000") + 4) / pitch) if pitch > 0 else 1
+        wide = metrics.horizontalAdvance("000") + 4
+        step = nice_count(wide / pitch) if pitch > 0 else 1
         for cell in range(self._blocks + 2):
-            rect, here = self.cell_rect(cell), cell == self._place
-            painter.setPen(QPen(colours.accent if here else colours.line, 1))
-            fill = colours.accent if here else colours.hover if cell == self._hovered else colours.raised
-            painter.setBrush(fill)
-            radius = min(4.0, rect.width() / 2)
-            painter.drawRoundedRect(rect, radius, radius)
-            inner = 0 < cell <= self._blocks
-            if inner and (cell - 1) % step and not here:
-                continue
-            text = str(cell - 1) if inner else self.name(cell)
-            if metrics.horizontalAdvance(text) > rect.width() + (step - 1) * pitch:
-                continue
-            painter.setPen(colours.accent_text if here else colours.secondary)
-            room = rect.adjusted(-pitch, 0, pitch, 0) if inner else rect
-            painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
+            if cell != self._place:
+                self._paint_cell(painter, cell, self.cell_rect(cell), metrics)
+        painter.setPen(colours.secondary)
+        for cell in range(1, self._blocks + 1, step):
+            rect, near = self.cell_rect(cell), abs(cell - self._place) * pitch < wide
+            if cell != self._place and (step == 1 or not near):
+                painter.drawText(rect.adjusted(-wide, 0, wide, 0), Qt.AlignmentFlag.AlignCenter, str(cell - 1))
+        self._paint_cell(painter, self._place, self._grown(self._place, wide), metrics)
         if self.hasFocus():
             painter.setPen(QPen(colours.accent_text, 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(self.cell_rect(self._place).adjusted(2, 2, -2, -2), 2, 2)
+            rect = self._grown(self._place, metrics.horizontalAdvance("000") + 4)
+            painter.drawRoundedRect(rect.adjusted(2, 2, -2, -2), 2, 2)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._hover(self.cell_at(event.position().x()))
@@ -129,6 +124,26 @@ class PlaceBar(QWidget):
             event.ignore()
         else:
             self.placeChosen.emit(min(max(target, 0), last))
+
+    def _grown(self, cell: int, least: float) -> QRectF:
+        """A cell's rectangle, wide enough for its number."""
+        rect = self.cell_rect(cell)
+        more = max(0.0, (least - rect.width()) / 2)
+        return rect.adjusted(-more, 0, more, 0)
+
+    def _paint_cell(self, painter: QPainter, cell: int, rect: QRectF, metrics: QFontMetricsF) -> None:
+        colours, here = self._theme.palette, cell == self._place
+        painter.setPen(QPen(colours.accent if here else colours.line, 1))
+        painter.setBrush(colours.accent if here else colours.hover if cell == self._hovered else colours.raised)
+        radius = min(4.0, rect.width() / 2)
+        painter.drawRoundedRect(rect, radius, radius)
+        inner = 0 < cell <= self._blocks
+        if inner and not here:
+            return
+        painter.setPen(colours.accent_text if here else colours.secondary)
+        text = str(cell - 1) if inner else self.name(cell)
+        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
+        painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
 
     def _hover(self, cell: int) -> None:
         if cell != self._hovered:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.colormaps import Levels
-from model.errors import UnknownNameError
+from model.errors import BadValueError, UnknownNameError
 from model.protocol.framing import Array
 from model.protocol.walk_requests import GetWalkTensor, WalkTensorReply
 from model.run import Run
@@ -20,6 +20,8 @@ from model.views.walk_ops import Floats, as_floats
 
 EXACT_CELLS = 65_536
 KEPT = "walk.tensor"
+MOST_KEPT = 1 << 25
+"""Numbers of one matrix, kept while it is looked at (128 MiB)."""
 RENAMED = {"attn.concat": "attn.z"}
 
 
@@ -129,6 +131,9 @@ def at_positions(run: Run, op: str, layer: int, head: int, *, yield_point: Yield
     """An operation's result at every position, (T, width) float32; of the head's row where there are heads. Raises
     UnknownNameError."""
     name = RENAMED.get(op, op)
+    width = run.config.d_mlp if name.startswith("mlp.p") or name == "mlp.up" else run.config.d_model
+    if run.length * width > MOST_KEPT:
+        raise BadValueError("numbers of all positions", run.length * width, f"at most {MOST_KEPT:,}: a shorter text")
     rows = capture_rows(run, layer, name, 0, run.length, yield_point=yield_point)
     if name in HEADS_FIRST:
         shared = kv_head(run.spec(layer), head)
