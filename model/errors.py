@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_SHOWN = 200
+
 
 class DecoderscopeError(Exception):
     """Anything the product can explain in one sentence. `code` names its kind for the app and for tests."""
@@ -32,7 +34,9 @@ class BadValueError(DecoderscopeError, ValueError):
 
     def __init__(self, field: str, found: object, expected: str) -> None:
         self.field, self.found, self.expected = field, found, expected
-        super().__init__(f"{field} is {found!r}; expected {expected}.")
+        text = repr(found)
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
+        super().__init__(f"{field} is {shown}; expected {expected}.")
 
 
 class UnknownNameError(DecoderscopeError):

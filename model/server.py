@@ -24,7 +24,7 @@ from model.handlers.registry import HANDLERS, EngineContext, Handlers
 from model.jobs import Job, PreemptedError, Scheduler
 from model.process import become_nice, die_with_parent, private_streams
 from model.protocol.events import EngineStarting
-from model.protocol.framing import Frame, FrameDecoder, ProtocolError, encode_frame
+from model.protocol.framing import Frame, FrameDecoder, ProtocolError, brief, encode_frame
 from model.protocol.wire import (
     ErrorInfo,
     SupersededError,
@@ -250,6 +250,11 @@ class Server:
             self._writer.put(encode_frame(error_frame(None, ErrorInfo.of(error))), wait=False)
         except OSError:
             log.exception("the stream from the other side broke")
+        except Exception as error:  # a reader that dies unheard would leave an engine that never answers
+            log.exception("a frame could not be taken in")
+            self._exit_code = EXIT_PROTOCOL
+            info = ErrorInfo(code="internal", message=f"A frame could not be taken in: {error}")
+            self._writer.put(encode_frame(error_frame(None, info)), wait=False)
         self._end()
 
     def _end(self) -> NoReturn:
@@ -285,7 +290,7 @@ class Server:
 def _whole(frame: Frame, key: str) -> int:
     value = frame.header[key]
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ProtocolError(f"{key} is {value!r}, expected the whole number of a request.")
+        raise ProtocolError(f"{key} is {brief(value)}, expected the whole number of a request.")
     return value
 
 

@@ -27,6 +27,7 @@ MAX_HEADER_BYTES = 16 * 2**20
 MAX_BLOB_BYTES = 64 * 2**20
 CHUNK_BYTES = 2**20  # largest piece of a streamed file
 SHOWN_BYTES = 60  # of what came instead of a frame
+SHOWN_CHARACTERS = 80
 _PREFIX = struct.Struct("<4sIQ")
 
 Array = NDArray[Any]
@@ -37,6 +38,12 @@ class ProtocolError(DecoderscopeError):
     """The stream cannot be understood; after one of these nothing later on it can be trusted."""
 
     code = "protocol"
+
+
+def brief(value: object) -> str:
+    """A value from the other side, fit for a message: escaped, and cut where it is long."""
+    text = ascii(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + " …"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +137,13 @@ def _decode(header: bytes, blob: bytes) -> Frame:
         value = _decode_header(header)
         arrays = load_arrays(blob) if blob else {}
     except (msgspec.DecodeError, SafetensorError, RecursionError, UnicodeDecodeError, KeyError, ValueError) as error:
-        raise ProtocolError(f"A frame cannot be read: {error}") from error
+        raise ProtocolError(f"A frame cannot be read: {brief(str(error))}") from error
     if not isinstance(value, dict):
         raise ProtocolError(f"A frame's header is {type(value).__name__}, expected a JSON object.")
     version = value.get("v")
     if version != PROTOCOL_VERSION:
         raise ProtocolError(
-            f"The other side speaks protocol version {version!r}, this side {PROTOCOL_VERSION}: install the same "
+            f"The other side speaks protocol version {brief(version)}, this side {PROTOCOL_VERSION}: install the same "
             "version of decoderscope on both."
         )
     return Frame(header=value, arrays=arrays)

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 
 from model.errors import DecoderscopeError, UnknownNameError
-from model.protocol.framing import PROTOCOL_VERSION, Arrays, Frame, ProtocolError
+from model.protocol.framing import PROTOCOL_VERSION, Arrays, Frame, ProtocolError, brief
 
 Lane = Literal["model", "view", "light"]
 """Who serves a request: `model` waits its turn on the compute thread, `view` is also served between the layers of a
@@ -135,6 +135,10 @@ class Asked:
     arrays: Arrays = field(default_factory=dict)
 
 
+# msgspec itself stumbles over half of a surrogate pair where a number should be, and over what is nested too deeply.
+_UNREADABLE = (msgspec.ValidationError, UnicodeError, OverflowError, RecursionError)
+
+
 class BadRequestError(DecoderscopeError):
     """A frame that is well formed and asks something this engine cannot understand; the stream goes on."""
 
@@ -146,16 +150,16 @@ def read_request(frame: Frame) -> Asked:
     header = frame.header
     request_id = header.get("id")
     if not isinstance(request_id, int) or isinstance(request_id, bool):
-        raise ProtocolError(f"A request's id is {request_id!r}, expected a whole number.")
+        raise ProtocolError(f"A request's id is {brief(request_id)}, expected a whole number.")
     method = header.get("method")
     if not isinstance(method, str) or method not in REQUESTS:
-        raise UnknownNameError("request", str(method), REQUESTS)
+        raise UnknownNameError("request", brief(method).strip("'"), REQUESTS)
     slot, priority = header.get("slot"), header.get("priority", "interactive")
     if not (slot is None or isinstance(slot, str)) or priority not in ("interactive", "background"):
-        raise BadRequestError(f"{method}: slot {slot!r} or priority {priority!r} is not understood.")
+        raise BadRequestError(f"{method}: slot {brief(slot)} or priority {brief(priority)} is not understood.")
     try:
         message = msgspec.convert(header.get("params", {}), REQUESTS[method], strict=False)
-    except msgspec.ValidationError as error:
+    except _UNREADABLE as error:
         raise BadRequestError(f"{method}: {error}") from error
     return Asked(id=request_id, message=message, slot=slot, priority=priority, arrays=frame.arrays)
 
@@ -206,7 +210,7 @@ def read_value(value: object, kind: type[T]) -> T:
     """The result, part, progress, error or event data of a frame as its dataclass. Raises BadRequestError."""
     try:
         return msgspec.convert(value, kind, strict=False)
-    except msgspec.ValidationError as error:
+    except _UNREADABLE as error:
         raise BadRequestError(f"{kind.__name__}: {error}") from error
 
 

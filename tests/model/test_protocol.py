@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.errors import BadValueError, UnknownNameError
+from model.errors import BadValueError, DecoderscopeError, UnknownNameError
 from model.protocol import framing, wire
 from model.protocol.attention_requests import GetMatrix, HeadView
 from model.protocol.run_requests import PromptStatsReply, Step, Tokenize
-from model.protocol.values import SamplerSettings
+from model.protocol.values import MemoryInfo, SamplerSettings
 
 
 def _frame() -> framing.Frame:
@@ -77,6 +77,26 @@ def test_requests_with_wrong_fields_are_refused_and_the_stream_goes_on() -> None
     step["params"]["settings"]["temperature"] = -1.0
     with pytest.raises(wire.BadRequestError, match="temperature"):
         wire.read_request(framing.Frame(header=step))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"params": {"n": "\ud800"}}, wire.BadRequestError),  # msgspec itself raises UnicodeEncodeError here
+        ({"params": {"n": "x" * 10**6}}, wire.BadRequestError),
+        ({"method": "x" * 10**6}, UnknownNameError),
+        ({"method": ["run.step"] * 10**4}, UnknownNameError),
+        ({"slot": ["x"] * 10**5}, wire.BadRequestError),
+        ({"id": list(range(10**5))}, framing.ProtocolError),
+    ],
+)
+def test_odd_values_get_short_sentences(change: dict[str, object], error: type[DecoderscopeError]) -> None:
+    header = wire.request_frame(1, Step(settings=SamplerSettings())).header | change
+    with pytest.raises(error) as caught:
+        wire.read_request(framing.Frame(header=header))
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 500
+    with pytest.raises(wire.BadRequestError):
+        wire.read_value({"code": "a", "message": "b", "details": 7} | change, MemoryInfo)
 
 
 @pytest.mark.parametrize(
