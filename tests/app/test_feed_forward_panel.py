@@ -1,0 +1,267 @@
+"""The feed-forward panel on tiny models of every kind, driven by mouse and keys; the engine's own handlers answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.panels.feed_forward import TOP, FeedForwardPanel
+from app.theme import Theme
+from app.widgets.ticks import figure
+from model.config import MoeSpec
+from model.loading import LoadedModel
+from model.protocol.feed_forward_requests import GetNeurons, GetNorms, GetRouter
+from model.views.feed_forward import neurons_reply, norms_reply, router_reply
+from tests.app.model_bench import ModelBench
+from tests.model.tiny import llama, made, random_ids
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+EXPERTS = MoeSpec(n_experts=5, top_k=2, d_expert=12, layers=(1,))
+
+
+def shown(
+    qtbot: QtBot, folder: Path, model: LoadedModel, size: tuple[int, int] = (1360, 200), n: int = 14
+) -> tuple[ModelBench, FeedForwardPanel]:
+    bench = ModelBench(folder, Theme("dark"), model)
+    bench.run(random_ids(n), 3)
+    bench.selection.set_layer_head(1, 3)
+    bench.selection.set_cell(9, 4)
+    panel = FeedForwardPanel(bench.ctx)
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show()
+    qtbot.waitExposed(panel)
+    settled(qtbot, bench, panel)
+    return bench, panel
+
+
+def settled(qtbot: QtBot, bench: ModelBench, panel: FeedForwardPanel) -> None:
+    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and bool(panel.neurons), timeout=8000)
+
+
+def neurons(
+    bench: ModelBench, layer: int = 1, position: int = 9, rows: tuple[int, int] = (0, 17)
+) -> dict[str, np.ndarray]:
+    run = bench.engine.context.run
+    assert run is not None
+    return neurons_reply(run, GetNeurons(layer=layer, position=position, top=TOP, rows=rows))[1]
+
+
+def test_table_map_and_facts_are_the_engines(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    arrays = neurons(bench)
+    model = panel.table.model()
+    assert [int(model.index(row, 0).data()) for row in range(model.rowCount())] == arrays["ids"].tolist()
+    assert [model.index(0, column).data() for column in (1, 2, 3)] == [
+        figure(float(arrays[name][0]), 3) for name in ("pre", "up", "post")
+    ]
+    assert panel.map.grid is not None
+    np.testing.assert_array_equal(panel.map.grid.values, arrays["heat"])
+    assert panel.map.heat.shape == (17, TOP)
+    # One row and many rows are multiplied in another order: the last digits may differ.
+    assert panel.map.heat.value_of((9, 3)) == pytest.approx(float(arrays["post"][3]), rel=1e-5)
+    assert panel.map.heat.boundary == 14
+    assert panel.reply is not None
+    text = panel.facts.text()
+    assert f"{panel.reply.near_zero:.1%} of 48" in text
+    assert f"{panel.reply.near_zero_rows:.1%}" in text
+    assert "48 = 1.5 × 32" in text
+    product = arrays["act"] * arrays["up"]
+    np.testing.assert_allclose(product, arrays["post"], atol=1e-5)
+    assert f"SiLU({figure(float(arrays['pre'][0]), 3)})" in text
+
+
+def test_norms_by_layer_choose_a_layer(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    run = bench.engine.context.run
+    assert run is not None
+    arrays = norms_reply(run, GetNorms(position=9))[1]
+    by_name = {line.name: line for line in panel.norms.lines}
+    np.testing.assert_array_equal(by_name["stream"].y, arrays["resid"])
+    np.testing.assert_array_equal(by_name["attention"].y, arrays["attention"])
+    np.testing.assert_array_equal(by_name["feed-forward"].y, arrays["feed_forward"])
+    frame = panel.norms.frame()
+    QTest.mouseClick(panel.norms, LEFT, NONE, QPoint(round(frame.px(2.0)), round(frame.plot.center().y())))
+    assert bench.selection.layer == 2
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.reply is not None and panel.reply.layer == 2)
+    panel.norms.setFocus()
+    QTest.keyClick(panel.norms, Qt.Key.Key_Left)
+    assert bench.selection.layer == 1
+
+
+def test_a_neuron_is_chosen_everywhere(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    arrays = neurons(bench)
+    heat = panel.map.heat
+    QTest.mouseClick(heat, LEFT, NONE, heat.cell_rect((4, 5)).center().toPoint())
+    assert panel.chosen == 5
+    assert panel.table.currentIndex().row() == 5
+    assert f"neuron {arrays['ids'][5]}:" in panel.facts.text()
+    assert panel.function._marks[0].x == float(arrays["pre"][5])
+    assert bench.selection.query == 9  # the token stays
+    panel.table.setFocus()
+    QTest.keyClick(panel.table, Qt.Key.Key_Down)
+    assert panel.chosen == 6
+    assert heat.selected == (9, 6)
+
+
+def test_hover_is_linked_both_ways_and_reads_out_the_exact_value(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    arrays, heat = neurons(bench), panel.map.heat
+    QTest.mouseMove(panel.windowHandle(), heat.mapTo(panel, heat.cell_rect((6, 2)).center().toPoint()))
+    QApplication.processEvents()
+    assert bench.selection.hover_token == 6
+    assert figure(float(arrays["heat"][6, 2]), 6) in panel.readout.text()
+    assert "(6)" in panel.readout.text()
+    heat.set_hovered(None)
+    bench.selection.set_hover(token=3)
+    qtbot.waitUntil(lambda: heat.linked == 3)
+    assert heat.linked_cells(3) == (3, None)
+
+
+def test_a_window_of_a_long_text_counts_from_its_start(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1], n=120)
+    bench.selection.set_query(100)
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.reply is not None and panel.reply.position == 100)
+    assert panel.map.grid is not None
+    assert panel.map.grid.start == 37
+    assert panel.map.heat.shape == (64, TOP)
+    np.testing.assert_array_equal(panel.map.grid.values, neurons(bench, position=100, rows=(37, 101))["heat"])
+    assert "(100)" in panel.readout.text()
+    heat = panel.map.heat
+    heat.rowClicked.emit(3)
+    assert bench.selection.query == 40
+    settled(qtbot, bench, panel)
+    panel.window_box.keyChosen.emit(panel.window_box._choices[1].key)
+    panel.window_box.set_key(256)
+    panel.mark("window")
+    qtbot.waitUntil(lambda: panel.map.heat.shape[0] == 123)
+
+
+def test_the_table_twin_and_copy(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    arrays = neurons(bench)
+    QTest.mouseClick(panel.twin._segments["table"], LEFT)
+    assert panel.map.as_table
+    model = panel.map.table.model()
+    qtbot.waitUntil(lambda: model.index(9, 2).data() != "…")
+    assert model.index(9, 2).data() == figure(float(arrays["heat"][9, 2]))
+    assert model.headerData(2, Qt.Orientation.Horizontal) == str(arrays["ids"][2])
+    clipboard = QGuiApplication.clipboard()
+    panel.map.heat.set_selected((9, 2))
+    for what, lines in (("cell", 1), ("row", 2), ("matrix", 18)):
+        clipboard.clear()
+        panel.map.heat.copyWanted.emit(what)
+        assert len(clipboard.text().split("\n")) == lines
+    assert np.float32(clipboard.text().split("\n")[10].split("\t")[3]) == arrays["heat"][9, 2]
+
+
+def test_scales_follow_the_selection(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    assert panel.map.heat.bar is not None
+    before = panel.map.heat.tiles[-1].pixels.copy()
+    asked = len(bench.engine.asked)
+    bench.selection.set_scale("linear")
+    qtbot.waitUntil(lambda: not panel._pending)
+    assert panel.map.heat.bar.scale == "linear"
+    assert not np.array_equal(before, panel.map.heat.tiles[-1].pixels)
+    assert len(bench.engine.asked) == asked
+
+
+def test_a_plain_layer_has_no_gate(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, made(gated_mlp=False, activation="relu"))
+    names = [panel.table.model().headerData(i, Qt.Orientation.Horizontal) for i in range(4)]
+    assert names == ["neuron", "before", "after", ""]
+    assert "ReLU" in panel.facts.text()
+    assert "gated" not in panel.facts.text()
+    assert not panel.pages.isVisible()
+
+
+def test_experts(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, made(moe=EXPERTS))
+    run = bench.engine.context.run
+    assert run is not None
+    reply, arrays = router_reply(run, GetRouter(layer=1, rows=(0, 17)))
+    assert panel.pages.isVisible()
+    assert panel.shows_experts
+    assert panel.map.grid is not None
+    np.testing.assert_array_equal(panel.map.grid.values, arrays["probs"])
+    np.testing.assert_array_equal(panel.map.grid.marked, arrays["chosen"])
+    text = panel.facts.text()
+    assert "2 of 5 for each token" in text
+    assert f"{reply.parameters:,}" in text
+    assert f"{reply.active_parameters:,}" in text
+    model = panel.table.model()
+    order = np.argsort(-arrays["probs"][9])
+    assert [int(model.index(row, 0).data()) for row in range(5)] == order.tolist()
+    weights = [model.index(row, 3).data() for row in range(5)]
+    assert weights.count("–") == 3
+    QTest.mouseClick(panel.pages._segments["neurons"], LEFT)
+    assert panel.map.grid.signed
+    assert np.isnan(panel.map.grid.values).any()
+    hidden = tuple(int(i) for i in np.argwhere(np.isnan(panel.map.grid.values))[0])
+    panel.map.heat.set_hovered((hidden[0], hidden[1]))
+    assert "not sent to that expert" in panel.readout.text()
+    bench.selection.set_layer(0)  # a layer without experts
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: not panel.pages.isVisible())
+    assert "48 = 1.5 × 32" in panel.facts.text()
+
+
+def test_many_experts_stay_usable(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, made(moe=MoeSpec(n_experts=128, top_k=8, d_expert=6, layers=(0, 1, 2))))
+    assert panel.map.heat.shape == (17, 128)
+    assert panel.table.model().rowCount() == 128
+    panel.map.heat.setFocus()
+    QTest.keyClick(panel.map.heat, Qt.Key.Key_End)
+    assert panel.map.heat.selected == (9, 127)
+    assert panel.table.model().index(panel.table.currentIndex().row(), 0).data() == "127"
+
+
+def test_hidden_it_asks_nothing_and_fast_changes_ask_once(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    panel.hide()
+    before = len(bench.engine.asked)
+    for query in range(8):
+        bench.selection.set_query(query)
+    QTest.qWait(60)
+    assert len(bench.engine.asked) == before
+    panel.show()
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.reply is not None and panel.reply.position == 7)
+    assert len(bench.engine.asked) == before + 2  # neurons and norms
+    assert bench.engine.asked_of(GetNeurons)[-1] == GetNeurons(layer=1, position=7, top=TOP, rows=(0, 17))
+
+
+def test_growing_text_asks_for_what_is_new_alone(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    norms = len(bench.engine.asked_of(GetNorms))
+    bench.step()
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.map.heat.shape[0] == 18)
+    assert len(bench.engine.asked_of(GetNorms)) == norms  # the chosen token's own norms are as they were
+
+
+@pytest.mark.parametrize("size", [(320, 700), (760, 300), (1000, 150), (1360, 200), (1380, 780)])
+def test_every_part_is_there_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
+    _, panel = shown(qtbot, tmp_path, llama()[1], size)
+    for widget in (panel.facts, panel.table, panel.map, panel.function, panel.norms):
+        assert widget.isVisible()
+        assert widget.width() >= 100
+        assert widget.geometry().right() <= panel._place.width()
+
+
+def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, made(moe=EXPERTS))
+    for widget in (panel.facts, panel.table, panel.map.heat, panel.map.table, panel.function, panel.norms,
+                   panel.readout, panel.pages, panel.twin, panel.window_box, panel.where.query_box.box):  # fmt: skip
+        assert widget.accessibleName()
