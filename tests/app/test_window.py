@@ -204,7 +204,7 @@ def test_an_error_says_what_where_and_what_to_do(application: Application, qtbot
     assert labels["<b>9,000</b> tokens."].textFormat() is Qt.TextFormat.PlainText
     buttons = {button.text(): button for button in dialog.findChildren(QPushButton)}
     QTest.mouseClick(buttons["Copy details"], Qt.MouseButton.LeftButton)
-    assert application.qt.clipboard().text() == "Too long\n<b>9,000</b> tokens.\nmore"
+    assert application.qt.clipboard().text().startswith("Too long\n<b>9,000</b> tokens.\nmore")
     QTest.mouseClick(buttons["Cut it"], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not dialogs("error-dialog"))
     assert done == ["cut"]
