@@ -233,7 +233,7 @@ def test_run_until_stop_then_kill_and_restart(driver: Driver) -> None:
     kept_now = tokens(driver)
     assert kept_now[: len(kept)] == kept
     assert session.engine_status == "lost"
-    assert not window.run_bar.step.isEnabled()
+    driver.wait(lambda: not window.run_bar.step.isEnabled(), "disabling the steps", 5)
     button = window.banners.findChild(QPushButton, "restart-engine")
     assert isinstance(button, QWidget)
     driver.click(button)
