@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
+from app.commands import Command
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.feed_forward_map import Grid, MapPage
@@ -15,9 +16,12 @@ from app.panels.feed_forward_words import (
     Neuron,
     activation_name,
     expert_columns,
+    grid_lines,
     neuron_columns,
     neuron_facts,
+    neuron_lines,
     neurons_of,
+    norm_lines,
     router_facts,
 )
 from app.panels.where_controls import WhereControls
@@ -39,8 +43,9 @@ from model.protocol.feed_forward_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from app.panel_files import Table
     from model.protocol.framing import Arrays
 
 TOP = 48
@@ -69,6 +74,7 @@ class FeedForwardPanel(Panel):
     help_text: ClassVar[str] = HELP
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = "run"
+    exports: ClassVar[bool] = True
     watches: ClassVar[frozenset[str]] = frozenset({
         Topic.MODEL, Topic.RUN, Topic.NODE, "layer", "query", "scale", "hover_token",
     })  # fmt: skip
@@ -81,6 +87,7 @@ class FeedForwardPanel(Panel):
         self.chosen = 0
         self._arrays: Arrays = {}
         self._routed: Arrays = {}
+        self._norms: Arrays = {}
         self._order: list[int] = []
         self._asked: dict[str, object] = {}
         self._arranged = ""
@@ -123,6 +130,29 @@ class FeedForwardPanel(Panel):
         if "scale" in changes:
             self.map.draw()
         self.map.follow_hover(self.ctx.selection.hover_token)
+
+    def commands(self) -> Iterable[Command]:
+        def has_run() -> bool:
+            return self.ctx.session.run is not None
+
+        return (
+            Command(id="feed_forward.export", title="Export the feed-forward …", menu="File", group=2,
+                    run=self.export, enabled=has_run),
+            Command(id="feed_forward.table", title="Feed-forward as a table", menu="View", group=1, enabled=has_run,
+                    run=lambda: self._show_twin("map" if self.map.as_table else "table"),
+                    checked=lambda: self.map.as_table),
+        )  # fmt: skip
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        found: list[Table] = [(tr("numbers"), [[fact.name, fact.value] for fact in self.facts.facts])]
+        if self.reply is not None:
+            found.append((tr("Strongest neurons"), neuron_lines(self.neurons)))
+        grid = self.map.grid
+        if grid is not None:
+            pieces = [token.piece for token in self.ctx.session.path_tokens()]
+            found.append((grid.title, grid_lines(grid.values, grid.start, pieces, grid.names)))
+        found.append((tr("Norms by layer"), norm_lines(self._norms)))
+        done(found)
 
     @property
     def shows_experts(self) -> bool:
@@ -181,6 +211,7 @@ class FeedForwardPanel(Panel):
         self._show_columns()
 
     def _on_norms(self, _reply: NormsReply, arrays: Arrays) -> None:
+        self._norms = arrays
         layers = np.arange(len(arrays["attention"]), dtype=np.float32)
         stream = np.asarray(arrays["resid"])
         self.norms.set_lines([
@@ -353,6 +384,6 @@ class FeedForwardPanel(Panel):
             for line, stretch in enumerate((24, 36, 40)):
                 cells.setRowStretch(line, stretch)
         else:
-            for column, (widget, stretch) in enumerate(zip(parts, (21, 21, 34, 18, 20), strict=True)):
+            for column, (widget, stretch) in enumerate(zip(parts, (20, 20, 34, 17, 24), strict=True)):
                 cells.addWidget(widget, 0, column)
                 cells.setColumnStretch(column, stretch)

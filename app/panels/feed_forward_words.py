@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.i18n import tr
+from app.panels.attention_copy import number
 from app.widgets.data_table import Column
 from app.widgets.fact_list import Fact
 from app.widgets.ticks import figure
@@ -45,12 +47,12 @@ class Neuron:
 def neurons_of(arrays: Arrays) -> list[Neuron]:
     """The strongest neurons, in order."""
     found = []
-    for at, number in enumerate(np.asarray(arrays["ids"]).tolist()):
+    for at, index in enumerate(np.asarray(arrays["ids"]).tolist()):
         pre, post = float(arrays["pre"][at]), float(arrays["post"][at])
         up = float(arrays["up"][at]) if "up" in arrays else None
         act = float(arrays["act"][at])
         expert = int(arrays["experts"][at]) if "experts" in arrays else None
-        found.append(Neuron(id=number, pre=pre, act=act, up=up, post=post, expert=expert))
+        found.append(Neuron(id=index, pre=pre, act=act, up=up, post=post, expert=expert))
     return found
 
 
@@ -137,3 +139,34 @@ def expert_columns(
         Column(name=tr("weight"), texts=[figure(by_expert[e], 3) if e in by_expert else "–" for e in order]),
         Column(name=tr("tokens"), texts=[f"{int(load[e]):,}" for e in order], voice="secondary"),
     ]
+
+
+# whole numbers, for files
+
+
+def neuron_lines(neurons: Sequence[Neuron]) -> list[list[str]]:
+    """The strongest neurons of the chosen token."""
+    lines = [["rank", "expert", "neuron", "pre", "activation", "up", "post"]]
+    for rank, n in enumerate(neurons):
+        expert, up = "" if n.expert is None else str(n.expert), "" if n.up is None else number(n.up)
+        lines.append([str(rank), expert, str(n.id), number(n.pre), number(n.act), up, number(n.post)])
+    return lines
+
+
+def grid_lines(values: NDArray[np.float32], start: int, pieces: Sequence[str], names: Sequence[str]) -> list[list[str]]:
+    """Tokens by neurons or experts; empty where a token was not sent to an expert."""
+    lines = [["position", "token", *names]]
+    for row, line in enumerate(values):
+        lines.append([str(start + row), pieces[start + row], *(number(float(value)) for value in line)])
+    return lines
+
+
+def norm_lines(arrays: Arrays) -> list[list[str]]:
+    """Stream, attention and feed-forward by layer; the stream once more after the last."""
+    lines = [["layer", "stream_before", "attention", "feed_forward"]]
+    stream = arrays.get("resid", ())
+    for layer, norm in enumerate(stream):
+        added = [number(float(arrays[name][layer])) if layer < len(arrays[name]) else ""
+                 for name in ("attention", "feed_forward")]  # fmt: skip
+        lines.append([str(layer), number(float(norm)), *added])
+    return lines

@@ -9,6 +9,7 @@ import numpy as np
 from PySide6.QtGui import QActionGroup, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
+from app.commands import Command
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.rope_words import (
@@ -18,6 +19,7 @@ from app.panels.rope_words import (
     curve_tip,
     instead_text,
     plain_facts,
+    rope_tables,
     score_facts,
 )
 from app.panels.where_controls import WhereControls
@@ -33,14 +35,19 @@ from app.widgets.value_combo import Choice, ValueCombo
 from model.protocol.rope_requests import GetRope, RopeReply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from app.panel_files import Table
+    from app.widgets.fact_list import Fact
     from model.protocol.framing import Arrays
+    from model.protocol.wire import Request
 
 DISTANCES = 401
 TALL, NARROW, BARS_FROM = 430, 860, 1180
 SHOWN = ("model", "none", "base 10", "sinusoidal")
 HELP = (
     "Positions enter where q meets k. Each head's numbers are taken two by two; in pair i the point (a, b) of a token "
-    "at position p is turned by the angle p·θ⁻²ⁱᐟᴿ: the first pairs fast, the last ones hardly at all. q and k are "
+    "at position p is turned by the angle p·θ^(−2i/R): the first pairs fast, the last ones hardly at all. q and k are "
     "turned, v is not.\n\n"
     "R(m)q · R(n)k = q · R(n−m)k: turning both by the same angle changes nothing, so the score knows the distance "
     'alone. The line "shift both" measures that on this model\'s own numbers.\n\n'
@@ -60,6 +67,7 @@ class RopePanel(Panel):
     help_text: ClassVar[str] = HELP
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = "run"
+    exports: ClassVar[bool] = True
     watches: ClassVar[frozenset[str]] = frozenset({
         Topic.MODEL, Topic.RUN, Topic.NODE, "layer", "head", "query", "key", "hover_token",
     })  # fmt: skip
@@ -112,6 +120,39 @@ class RopePanel(Panel):
             self._sync_reach()
             self._ask()
         self._follow_hover()
+
+    def commands(self) -> Iterable[Command]:
+        def has_run() -> bool:
+            return self.ctx.session.run is not None
+
+        return (
+            Command(id="rope.export", title="Export RoPE …", menu="File", group=2, run=self.export, enabled=has_run),
+            Command(id="rope.table", title="RoPE pairs as a table", menu="View", group=1, enabled=has_run,
+                    run=self.toggle_table, checked=lambda: self.pages.key() == "table"),
+        )  # fmt: skip
+
+    def toggle_table(self) -> None:
+        """The pairs as a table, or as planes again."""
+        self.pages.set_key("planes" if self.pages.key() == "table" else "table")
+        self._arrange()
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        done(rope_tables(self.reply, self.arrays, self.shown_facts()) if self.reply else [])
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
+        if self.planes is None or self.reply is None or self.reply.positions != "rope":
+            return None
+        from model.protocol.figure_requests import ExportRope  # noqa: PLC0415 - not before it is asked for
+
+        reply = self.reply
+        return ExportRope(layer=reply.layer, head=reply.head, query=reply.query, key=reply.key,
+                          formats=formats, theme=theme, stem=stem)  # type: ignore[arg-type] # fmt: skip
+
+    def shown_facts(self) -> tuple[Fact, ...]:
+        """The facts in sight."""
+        return self.facts.facts if self._stack.currentIndex() == 0 else self.instead.facts.facts
+
+    # asking
 
     def _ask(self) -> None:
         session, selection = self.ctx.session, self.ctx.selection
@@ -346,6 +387,7 @@ class _Instead(QWidget):
         super().__init__()
         self._ctx = panel.ctx
         self.words = QLabel()
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
         self.words.setWordWrap(True)
         self.facts = FactList(panel.ctx.theme, tr("Positions in numbers"))
         self.plot = LinePlot(panel.ctx.theme, tr("Position by position"))

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.i18n import tr
+from app.panels.attention_copy import number
 from app.widgets.fact_list import Fact
 from app.widgets.ticks import figure, short
 
 if TYPE_CHECKING:
+    from app.panel_files import Table
     from model.protocol.card_requests import RopeFacts
+    from model.protocol.framing import Arrays
     from model.protocol.rope_requests import RopeReply
 
+Floats = NDArray[np.float32]
 STYLES: dict[str, tuple[str, bool]] = {
     "model": ("accent", False), "none": ("secondary", True), "unscaled": ("accent", True), "linear 4": ("amber", False),
     "yarn 4": ("green", False), "llama3 8": ("text", True), "base 10": ("text", False), "ntk 4": ("green", True),
@@ -152,3 +160,30 @@ def _distance_text(distance: int) -> str:
 
 def _error(reply: RopeReply) -> str:
     return "0" if reply.shift_error == 0 else f"{reply.shift_error:.1e}"
+
+
+def rope_tables(reply: RopeReply, arrays: Arrays, facts: Sequence[Fact]) -> list[Table]:
+    """What the panel shows as tables, numbers whole."""
+    found: list[Table] = [(tr("numbers"), [[fact.name, fact.value] for fact in facts])]
+    if "contribution" in arrays:
+        half = len(arrays["contribution"])
+        names = ("q_before", "q_after", "k_before", "k_after")
+        lines = [["pair", "dim_a", "dim_b", "wavelength", "q_angle", "k_angle",
+                  *(f"{name}_{side}" for name in names for side in "ab"), "contribution"]]  # fmt: skip
+        for i in range(half):
+            angles = [number(float(arrays[name][i])) for name in ("wavelength", "q_angle", "k_angle")]
+            ends = [number(float(value)) for name in names for value in arrays[name][i]]
+            lines.append([str(i), str(i), str(i + half), *angles, *ends, number(float(arrays["contribution"][i]))])
+        found.append((tr("pairs"), lines))
+    columns: dict[str, Floats] = {}
+    if "curve_scores" in arrays:
+        columns = dict(zip(reply.curves, np.asarray(arrays["curve_scores"]), strict=True))
+    columns |= {name: np.asarray(arrays[name]) for name in ("bias", "similarity", "sinusoidal") if name in arrays}
+    if columns:
+        count = len(next(iter(columns.values())))
+        first = np.asarray(arrays["distance"]) if "distance" in arrays else np.arange(count)
+        lines = [["distance" if "distance" in arrays else "position", *columns]]
+        lines += [[f"{int(x)}", *(number(float(values[i])) for values in columns.values())]
+                  for i, x in enumerate(first)]  # fmt: skip
+        found.append((tr("by distance") if "distance" in arrays else tr("by position"), lines))
+    return found

@@ -137,7 +137,7 @@ def _paint_boundary(painter: QPainter, heat: HeatMap) -> None:
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
     words = tr("prefill ↑ decode ↓")
     width = metrics.horizontalAdvance(words)
-    if width > area.width() * 0.45:
+    if width > area.width() * 0.45 or area.height() < 9 * metrics.height():
         return  # they would hide more than they tell
     painter.setFont(font)
     above = y - area.top() > metrics.height() + 2

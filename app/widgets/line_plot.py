@@ -251,14 +251,17 @@ class LinePlot(QWidget):
 
     def _legend_width(self, line: Line, metrics: QFontMetricsF) -> float:
         # Room for a figure is kept, so that a moving mouse moves nothing.
-        return 18 + metrics.horizontalAdvance(f"{line.name} −00.00") + GAP
+        return 18 + metrics.horizontalAdvance(f"{line.name} −00.0") + GAP
+
+    def _legend_room(self, metrics: QFontMetricsF) -> float:
+        """Px of a row of the legend: what the vertical axis is called stands at its right."""
+        return max(self.width() - metrics.horizontalAdvance(self._y_name) - 12.0, 60.0)
 
     def _legend_rows(self, metrics: QFontMetricsF) -> int:
-        room = max(self.width() - 40.0, 60.0)
-        rows, x = 1, 0.0
+        rows, x, room = 1, 0.0, self._legend_room(metrics)
         for line in self._named():
             width = self._legend_width(line, metrics)
-            if x and x + width > room:
+            if x and x + width > room + GAP:
                 rows, x = rows + 1, 0.0
             x += width
         return min(rows, max(1, int(self.height() * 0.3 / metrics.height())))
@@ -383,15 +386,14 @@ class LinePlot(QWidget):
                 painter.drawText(QPointF(left, y), mark.text)
 
     def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, shown: float | None) -> None:
-        colours, room = self._theme.palette, max(self.width() - 40.0, 60.0)
+        colours, room = self._theme.palette, self._legend_room(metrics)
         rows, row, x = self._legend_rows(metrics), 0, 0.0
         painter.setPen(colours.secondary)
         name_width = metrics.horizontalAdvance(self._y_name)
         painter.drawText(QPointF(self.width() - 4 - name_width, metrics.ascent()), self._y_name)
         for line in self._named():
             width = self._legend_width(line, metrics)
-            limit = room if row else room + 36 - name_width - 8
-            if x and x + width > limit + GAP:
+            if x and x + width > room + GAP:
                 row, x = row + 1, 0.0
             if row >= rows:
                 break
