@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from app.panels.base import Panel
     from model.protocol.attention_requests import Scale
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo
+    from model.protocol.wire import ErrorInfo, Progress
 
 Span = tuple[int, int]
 MOST_COPIED = 65_536
@@ -64,7 +64,6 @@ class DetailView(QWidget):
         self.shown: Shown | None = None
         self.folded: Folded | None = None
         self._asked: GetWalkTensor | None = None
-        self._levels: tuple[float, float] | None = None
         self.title = ElidedLabel()
         self.title.setFont(theme.font("title"))
         self.info = InfoButton(theme, "", "")
@@ -115,7 +114,7 @@ class DetailView(QWidget):
             allowed = {"token": True, "parts": op.parts_rows != "one", "positions": op.at_positions}
             if not allowed[self.what.key()]:
                 self.what.set_key("token")
-        self._asked = self._levels = None
+        self._asked = None
         self._show_list()
         self.draw()
 
@@ -195,12 +194,14 @@ class DetailView(QWidget):
             self._panel.ask(
                 message, lambda reply, arrays: self._on_tensor(reply, arrays, message), slot="tensor",
                 on_error=lambda error: self._on_error(error, message),
+                on_progress=lambda progress: self._on_progress(progress, message),
             )  # fmt: skip
 
     def _on_tensor(self, reply: WalkTensorReply, arrays: Arrays, message: GetWalkTensor) -> None:
         if self._asked != message or self.shown is None:
             return
         levels = Levels(low=reply.low, high=reply.high, signed=reply.low < 0)
+        self.heat.set_message("")
         self.heat.set_shape(*reply.shape)
         self._set_colours(levels, pooled=reply.pooled)
         tile = Tile(
@@ -374,6 +375,11 @@ class DetailView(QWidget):
         if text:
             QGuiApplication.clipboard().setText(text)
         self._ctx.notify.say(tr("Copied.") if text else tr("Point at a cell first."))
+
+    def _on_progress(self, progress: Progress, message: GetWalkTensor) -> None:
+        if self._asked == message:
+            done, total = f"{progress.done:,}", f"{progress.total:,}"
+            self.heat.set_message(tr("running the block again: {done} of {total} positions", done=done, total=total))
 
     def _on_error(self, error: ErrorInfo, message: GetWalkTensor) -> None:
         if self._asked == message:

@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QPixmap,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
@@ -65,6 +66,7 @@ class LensGrid(QAbstractScrollArea):
         self.hovered: tuple[int, int] | None = None
         self.chosen: tuple[int, int] | None = None
         self._linked: int | None = None
+        self._scene: QPixmap | None = None
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(label)
@@ -115,15 +117,17 @@ class LensGrid(QAbstractScrollArea):
             self.ids[depth, first:stop], self.p[depth, first:stop] = ids[:count], p[:count]
             self.entropy[depth, first:stop] = entropy[:count]
             self.words |= dict(zip(ids.tolist(), pieces, strict=True))
-            self.viewport().update()
+            self._redraw()
 
     def set_table(self, table: Colours) -> None:
         """256 colours: 0 unknown, 1 … 255 probabilities 0 … 1."""
+        if np.array_equal(table, self._table):
+            return
         self._table = table
         channels = np.stack([(table >> shift) & 255 for shift in (16, 8, 0)], -1) / 255.0  # (256, 3)
         linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
         self._light = linear @ np.array([0.2126, 0.7152, 0.0722]) > LIGHT  # (256,)
-        self.viewport().update()
+        self._redraw()
 
     def set_overview(self, *, overview: bool) -> None:
         """All depths in sight and no words, or words."""
@@ -214,9 +218,11 @@ class LensGrid(QAbstractScrollArea):
         painter, theme = QPainter(self.viewport()), self._theme
         depths, positions = self.in_sight()
         area = QRectF(self.viewport().rect()).adjusted(self.side_room, self.head_room, 0, 0)
+        if self._scene is None:
+            self._scene = self._make_scene(area, depths, positions)
+        painter.drawPixmap(0, 0, self._scene)
         painter.save()
         painter.setClipRect(area)
-        self._paint_cells(painter, depths, positions)
         self._paint_frames(painter)
         painter.restore()
         painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
@@ -273,6 +279,25 @@ class LensGrid(QAbstractScrollArea):
     def comes_true(self, depth: int, position: int) -> bool:
         """Whether the cell's token is the one that came next."""
         return position + 1 < self.n_positions and int(self.ids[depth, position]) == self._came[position + 1]
+
+    def _make_scene(self, area: QRectF, depths: Span, positions: Span) -> QPixmap:
+        """The cells, kept until something changes: a hover copies them."""
+        ratio = self.devicePixelRatioF()
+        size = self.viewport().size()
+        scene = QPixmap(max(1, round(size.width() * ratio)), max(1, round(size.height() * ratio)))
+        scene.setDevicePixelRatio(ratio)
+        scene.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(scene)
+        painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
+        painter.setClipRect(area)
+        self._paint_cells(painter, depths, positions)
+        painter.end()
+        return scene
+
+    def _redraw(self) -> None:
+        """Makes the cells anew."""
+        self._scene = None
+        self.viewport().update()
 
     def _paint_cells(self, painter: QPainter, depths: Span, positions: Span) -> None:
         width, height = self.cell_size()
@@ -401,11 +426,11 @@ class LensGrid(QAbstractScrollArea):
             bar.setPageStep(max(1, round(room)))
             bar.setSingleStep(round(step))
             bar.setRange(0, max(0, round(extent - room)))
-        self.viewport().update()
+        self._redraw()
         self.viewChanged.emit()
 
     def _on_scrolled(self) -> None:
-        self.viewport().update()
+        self._redraw()
         self.viewChanged.emit()
 
     def _describe(self) -> None:

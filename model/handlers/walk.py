@@ -18,4 +18,4 @@ def walk(context: EngineContext, message: GetWalk, job: Job) -> Answer:
 @handles(GetWalkTensor)
 def tensor(context: EngineContext, message: GetWalkTensor, job: Job) -> Answer:
     """The matrix behind an operation."""
-    return tensor_reply(context.need_run(), message, yield_point=job.yield_point)
+    return tensor_reply(context.need_run(), message, yield_point=job.yield_point, progress=job.progress)

@@ -12,12 +12,13 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import Tensor, nn
 
+from model.prefill import ProgressReport
 from model.recompute import activations
 from model.run import Run
 from model.transformer import Block
 from model.views.selection import YieldPoint, no_yield
 
-BLOCK_ROWS = 256
+BLOCK_ROWS = 128
 
 Captured = dict[str, Tensor]
 """Operation id → its rows: (T, M), (T, F), (T, k, F), (H, T, D), (K, T, D), (H, T, S) …"""
@@ -67,13 +68,22 @@ def capture(run: Run, layer: int, position: int) -> Captured:
 
 @torch.inference_mode()
 def capture_rows(
-    run: Run, layer: int, name: str, start: int, stop: int, *, yield_point: YieldPoint = no_yield
+    run: Run,
+    layer: int,
+    name: str,
+    start: int,
+    stop: int,
+    *,
+    yield_point: YieldPoint = no_yield,
+    progress: ProgressReport | None = None,
 ) -> Tensor:
     """One activation at positions start … stop - 1, positions first: (T, M), (T, H, D) … in blocks of rows."""
     modules = modules_of(block_of(run, layer))
     blocks = []
     for begin in range(start, stop, BLOCK_ROWS):
         yield_point()
+        if progress is not None:
+            progress("running the block again", begin - start, stop - start, "positions")
         end = min(begin + BLOCK_ROWS, stop)
         if name in modules:
             with _heard({name: modules[name]}) as heard:

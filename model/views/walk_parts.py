@@ -10,6 +10,7 @@ from torch import Tensor
 
 from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
+from model.prefill import ProgressReport
 from model.protocol.framing import Array
 from model.protocol.walk_requests import GetWalkTensor, WalkTensorReply
 from model.run import Run
@@ -26,10 +27,14 @@ RENAMED = {"attn.concat": "attn.z"}
 
 
 def tensor_reply(
-    run: Run, message: GetWalkTensor, *, yield_point: YieldPoint = no_yield
+    run: Run,
+    message: GetWalkTensor,
+    *,
+    yield_point: YieldPoint = no_yield,
+    progress: ProgressReport | None = None,
 ) -> tuple[WalkTensorReply, dict[str, Array]]:
     """The answer to GetWalkTensor."""
-    values, total = _whole(run, message, yield_point)
+    values, total = _whole(run, message, yield_point, progress)
     rows, cols = _clip(message.rows, values.shape[0]), _clip(message.cols, values.shape[1])
     part = values[slice(*rows), slice(*cols)]
     shown = shrink(part, max(message.height, 1), max(message.width, 1))
@@ -60,7 +65,9 @@ def _clip(asked: tuple[int, int], count: int) -> tuple[int, int]:
     return (0, count) if asked == (0, 0) or start >= stop else (start, stop)
 
 
-def _whole(run: Run, message: GetWalkTensor, yield_point: YieldPoint) -> tuple[Floats, float]:
+def _whole(
+    run: Run, message: GetWalkTensor, yield_point: YieldPoint, progress: ProgressReport | None
+) -> tuple[Floats, float]:
     """The whole matrix, kept until another is asked for: zooming asks for its rectangles one after the other."""
     at = (message.place, message.op, message.what, message.position, message.layer, message.head, run.length,
           run.current)  # fmt: skip
@@ -73,7 +80,7 @@ def _whole(run: Run, message: GetWalkTensor, yield_point: YieldPoint) -> tuple[F
     if message.what == "parts":
         values, total = parts(run, message.op, message.layer, message.head, message.position)
     else:
-        values = at_positions(run, message.op, message.layer, message.head, yield_point=yield_point)
+        values = at_positions(run, message.op, message.layer, message.head, yield_point=yield_point, progress=progress)
     run.derived[KEPT] = (at, values, total)
     return values, total
 
@@ -127,14 +134,22 @@ PARTS: dict[str, Terms] = {
 
 
 @torch.inference_mode()
-def at_positions(run: Run, op: str, layer: int, head: int, *, yield_point: YieldPoint = no_yield) -> Floats:
+def at_positions(
+    run: Run,
+    op: str,
+    layer: int,
+    head: int,
+    *,
+    yield_point: YieldPoint = no_yield,
+    progress: ProgressReport | None = None,
+) -> Floats:
     """An operation's result at every position, (T, width) float32; of the head's row where there are heads. Raises
     UnknownNameError."""
     name = RENAMED.get(op, op)
     width = run.config.d_mlp if name.startswith("mlp.p") or name == "mlp.up" else run.config.d_model
     if run.length * width > MOST_KEPT:
         raise BadValueError("numbers of all positions", run.length * width, f"at most {MOST_KEPT:,}: a shorter text")
-    rows = capture_rows(run, layer, name, 0, run.length, yield_point=yield_point)
+    rows = capture_rows(run, layer, name, 0, run.length, yield_point=yield_point, progress=progress)
     if name in HEADS_FIRST:
         shared = kv_head(run.spec(layer), head)
         rows = rows[:, head if name in ("attn.q", "attn.rot_q", "attn.z") else shared]  # (T, D)
