@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolBar, QToolB
 from app.i18n import tr
 
 if TYPE_CHECKING:
+    from app.notify import WayOut
     from app.theme import Theme
 
 MAX_NOTICES = 3
@@ -116,18 +117,24 @@ class BannerBar(QToolBar):
             self.engine = None
         self._fit()
 
-    def notice(self, text: str) -> None:
-        """A notice until it is closed; the oldest gives way."""
+    def notice(self, text: str, voice: str = "amber", way: WayOut | None = None) -> None:
+        """A notice until it is closed, with a button if there is a way out; the oldest gives way."""
         if any(banner.sentence.text() == text for banner in self.notices):
             return
-        banner = Banner(self._theme, "amber")
+        banner = Banner(self._theme, voice)
         banner.sentence.setText(text)
+        if way is not None:
+            banner.add_button(way.label, lambda: self._take(banner, way), primary=True)
         banner.add_close(lambda: self._close(banner))
         self.notices.append(banner)
         self._column.addWidget(banner)
         if len(self.notices) > MAX_NOTICES:
             self._close(self.notices[0])
         self.show()
+
+    def _take(self, banner: Banner, way: WayOut) -> None:
+        self._close(banner)
+        way.run()
 
     def _close(self, banner: Banner) -> None:
         self.notices.remove(banner)

@@ -8,6 +8,7 @@ import logging.handlers
 import signal
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -18,10 +19,13 @@ from PySide6.QtWidgets import QApplication
 
 from app.i18n import tr
 from app.notify import Notifier, Trouble
+from app.report import CRASH_LOG
 from app.settings import log_folder
 
 log = logging.getLogger("decoderscope.app")
 MAX_LOG_BYTES = 2**20
+QUIET_SECONDS = 30.0
+"""How long the same error from the same line is not told again."""
 _LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
     QtMsgType.QtInfoMsg: logging.INFO,
@@ -36,12 +40,18 @@ def install(notify: Notifier) -> None:
     """Log file, excepthook, Qt's messages, faulthandler."""
     stream = _open_log()
     faulthandler.enable(file=stream or sys.stderr, all_threads=True)
+    told: dict[tuple[object, ...], float] = {}
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
             QApplication.quit()
             return
         details = "".join(traceback.format_exception(kind, error, trace))
+        last = traceback.extract_tb(trace)[-1:]
+        key, now = (kind, *((frame.filename, frame.lineno) for frame in last)), time.monotonic()
+        if now - told.get(key, -QUIET_SECONDS) < QUIET_SECONDS:  # an error in painting comes sixty times a second
+            return
+        told[key] = now
         notify.fail(
             Trouble(
                 title=tr("Something in the window went wrong"),
@@ -70,7 +80,7 @@ def _open_log() -> IO[str] | None:
         handler: logging.Handler = logging.handlers.RotatingFileHandler(
             path, maxBytes=MAX_LOG_BYTES, backupCount=2, encoding="utf-8"
         )
-        stream = path.with_name("crash.log").open("w", encoding="utf-8")
+        stream = path.with_name(CRASH_LOG).open("a", encoding="utf-8")
     except OSError:
         handler, stream = logging.StreamHandler(), None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

@@ -58,8 +58,10 @@ def label(text: str, role: str = "", *, wrap: bool = False) -> QLabel:
 class ErrorDialog(QDialog):
     """What went wrong, where, why, and what to do. Esc closes it; nothing is lost."""
 
-    def __init__(self, theme: Theme, trouble: Trouble, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, trouble: Trouble, parent: QWidget | None = None, *, about: str = "") -> None:
+        """`about`: releases and system, copied with the rest."""
         super().__init__(parent)
+        self.trouble = trouble
         self.setObjectName("error-dialog")
         self.setWindowTitle(tr("Decoderscope"))
         self.setMinimumWidth(theme.px(440))
@@ -83,7 +85,7 @@ class ErrorDialog(QDialog):
         self.details.hide()
         column.addWidget(self.details)
         row = QHBoxLayout()
-        text = f"{trouble.title}\n{trouble.message}\n{trouble.details}".strip()
+        text = "\n".join(filter(None, (trouble.title, trouble.message, trouble.details, about)))
         self.copy = QPushButton(tr("Copy details"))
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
         row.addWidget(self.copy)

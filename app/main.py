@@ -21,6 +21,7 @@ from app.window import MainWindow
 
 if TYPE_CHECKING:
     from app.context import AppContext
+    from app.session import Session
 
 
 @dataclass(kw_only=True)
@@ -40,6 +41,7 @@ class Application:
     def fill(self) -> None:
         """After the first paint: the engine's process, the shared state, the panels."""
 
+        from app.alarms import NumberAlarm  # noqa: PLC0415
         from app.context import AppContext  # noqa: PLC0415 - numpy and the protocol come in here
         from app.engine import EngineClient  # noqa: PLC0415
         from app.selection import Selection  # noqa: PLC0415
@@ -50,6 +52,7 @@ class Application:
         engine = EngineClient(window, command=self.settings.values.engine_command or None)
         selection = Selection(window)
         session = Session(engine, selection, self.settings, self.notify, window)
+        NumberAlarm(session, self.notify)
         session.start(self.source)
         self.ctx = AppContext(
             engine=engine,
@@ -62,9 +65,21 @@ class Application:
         )
         window.populate(self.ctx)
         self.lock = self._lock_preferences()
+        self._keep_work(session)
         for notice in self.settings.notices:
             self.notify.tell(notice)
         self.settings.notices.clear()
+
+    def _keep_work(self, session: Session) -> None:
+        """The window that writes the preferences also keeps its work against a crash, and offers what was kept."""
+        if not self.settings.writable:
+            return
+        from app.autosave import Autosave, BringBack, take_lost  # noqa: PLC0415
+
+        lost = take_lost(config_folder())
+        if lost is not None and (lost.kept or lost.prompt != session.prompt.text):
+            BringBack(lost, session, self.notify, session)
+        self.window.closed.connect(Autosave(session, config_folder(), self.notify, session).close)
 
     def _lock_preferences(self) -> object:
         """One window at a time writes the preferences; the others say that they don't."""
@@ -125,7 +140,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _guard(application: Application) -> None:
-    from app import crash  # noqa: PLC0415 - logging and faulthandler can wait until the window is up
+    from app import crash, report  # noqa: PLC0415 - logging and faulthandler can wait until the window is up
+    from app.stalls import StallWatch  # noqa: PLC0415
 
+    kept = report.keep_last_crash()
     crash.install(application.notify)
     crash.quit_on_signals(application.qt)
+    if kept is not None:
+        notice = i18n.tr("The last window crashed. A report is in {path}.", path=kept)
+        application.notify.tell(notice) if application.ctx else application.settings.notices.append(notice)
+    application.qt.aboutToQuit.connect(StallWatch(application.window).stop)

@@ -29,6 +29,7 @@ class MenuBar(QMenuBar):
         self._theme, self._commands = theme, commands
         self._more: dict[str, Fill] = {}
         self._name = QLabel("Decoderscope")
+        self._name.setTextFormat(Qt.TextFormat.PlainText)
         self._name.setContentsMargins(14, 0, 6, 0)
         self._name.setFont(theme.font("title"))
         self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)

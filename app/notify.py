@@ -39,6 +39,8 @@ class Notifier(QObject):
 
     message = Signal(str)
     notice = Signal(str)
+    alarm = Signal(str)
+    offer = Signal(str, object)
     trouble = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -55,6 +57,16 @@ class Notifier(QObject):
         """A notice that stays until it is closed."""
         log.warning("%s", text)
         self.notice.emit(text)
+
+    def warn(self, text: str) -> None:
+        """A notice in red: numbers on the screen can't be what they should be."""
+        log.error("%s", text)
+        self.alarm.emit(text)
+
+    def propose(self, text: str, way: WayOut) -> None:
+        """A notice with a button, which closes it."""
+        log.info("%s", text)
+        self.offer.emit(text, way)
 
     def fail(self, trouble: Trouble) -> None:
         """An error dialog."""

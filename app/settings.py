@@ -82,6 +82,11 @@ class Settings(QObject):
         rest = tuple(item for item in self.values.recent_models if item != source)
         self.update(recent_models=(source, *rest)[:MAX_RECENT])
 
+    @property
+    def writable(self) -> bool:
+        """Whether this window writes the preferences: not where another does, nor on a read-only disk."""
+        return self._writable
+
     def forbid_writing(self, reason: str) -> None:
         """From now on nothing is written; `reason` is shown once."""
         self._writable = False

@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QStatusBar, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class StatusLine(QStatusBar):
     def say(self, text: str) -> None:
         """The last message; it fades after a while."""
         self.message.setText(text)
-        self.message.setToolTip(text)
+        self.message.setToolTip(plain_tip(text))
         self._fade.start()
 
     def refresh(self) -> None:

@@ -87,6 +87,8 @@ class MainWindow(QMainWindow):
         self._make_bars()
         self.notify.message.connect(self._say)
         self.notify.notice.connect(self._tell)
+        self.notify.alarm.connect(lambda text: self.banners.notice(text, "red"))
+        self.notify.offer.connect(lambda text, way: self.banners.notice(text, "accent", way))
         self.notify.trouble.connect(self._show_trouble)
 
     def _make_bars(self) -> None:
@@ -316,8 +318,12 @@ class MainWindow(QMainWindow):
 
     def _show_trouble(self, trouble: Trouble) -> None:
         from app.dialogs import ErrorDialog  # noqa: PLC0415
+        from app.report import engine_line, versions  # noqa: PLC0415
 
-        self._open_dialog(ErrorDialog(self.theme, trouble, self))
+        if any(dialog.trouble == trouble for dialog in self.findChildren(ErrorDialog)):
+            return  # it is on the screen already
+        engine = engine_line(self.ctx.session.hello) if self.ctx else ""
+        self._open_dialog(ErrorDialog(self.theme, trouble, self, about=versions(engine)))
 
     def _open_dialog(self, dialog: QWidget) -> None:
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -356,8 +362,10 @@ class MainWindow(QMainWindow):
         self._open_dialog(AboutDialog(self.theme, self.ctx.session, version(), self))
 
     def open_log(self) -> None:
-        """The folder of the log file, in the system's file manager."""
-        QDesktopServices.openUrl(QUrl.fromLocalFile(str(log_folder())))
+        """The folder of the log file, in the system's file manager; where there is none the place is told."""
+        folder = log_folder()
+        if not (folder.is_dir() and QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))):
+            self.notify.tell(tr("The log is in {folder}.", folder=folder))
 
     def toggle_full_screen(self) -> None:
         """Full screen, or as before."""

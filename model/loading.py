@@ -25,7 +25,7 @@ from model.checkpoint.weights import fill, putter, require_whole
 from model.config import DecoderConfig
 from model.families import family_for
 from model.layers import lay_out
-from model.protocol.values import ModelInfo
+from model.protocol.values import NOT_FINITE, ModelInfo
 from model.tokenizer import Tokenizer
 from model.transformer import Decoder
 
@@ -363,7 +363,7 @@ def _proved(model: LoadedModel) -> LoadedModel:
     if bool(torch.isfinite(logits).all()):
         return model
     return _warned(
-        model, "A first forward pass gave NaN or infinite logits: the weights are damaged or overflow in this dtype."
+        model, f"A first forward pass gave {NOT_FINITE} logits: the weights are damaged or overflow in this dtype."
     )
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
@@ -157,6 +157,7 @@ class MapView(QWidget):
         row = QHBoxLayout(title)
         row.setContentsMargins(0, 0, 0, 0)
         self._label = QLabel()
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setFont(self._ctx.theme.font("hint"))
         title.setFixedHeight(self._ctx.theme.px(22))
         row.addWidget(self._label, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
@@ -165,6 +165,7 @@ class SideView(QWidget):
         column.addLayout(row)
         column.addWidget(self.grid, 1)
         self.grid_note = QLabel()
+        self.grid_note.setTextFormat(Qt.TextFormat.PlainText)
         self.grid_note.setFont(theme.font("hint"))
         self.grid_note.setWordWrap(True)
         self.grid_note.hide()

@@ -11,6 +11,7 @@ from PySide6.QtGui import QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -122,7 +123,8 @@ class BranchTree(QWidget):
                 QToolTip.hideText()
             else:
                 node = self._nodes[place.node]
-                QToolTip.showText(event.globalPos(), tr("step {n}: {piece}", n=place.step, piece=node.piece), self)
+                text = tr("step {n}: {piece}", n=place.step, piece=node.piece)
+                QToolTip.showText(event.globalPos(), plain_tip(text), self)
             return True
         return super().event(event)
 

@@ -26,6 +26,7 @@ from app.i18n import tr
 from app.panels.base import Changes, Panel
 from app.panels.curves import curves
 from app.panels.expected import ExpectedView
+from app.plain import tip as plain_tip
 from app.session import Topic
 from app.widgets.check_box import CheckBox
 from app.widgets.token_strip import TokenStrip, groups_of
@@ -218,7 +219,7 @@ class PromptPanel(Panel):
             self._show_tokens(session)
             self.expected.hide_if_gone(session.length)
         self.count.setText(self._count_text(session))
-        self.count.setToolTip(self.count.text())
+        self.count.setToolTip(plain_tip(self.count.text()))
         if "query" in changes or changes & {Topic.RUN, Topic.NODE}:
             self.strip.set_selected(self._strip_query(), reveal=False)
         if changes - {"hover_token"}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
 
@@ -78,6 +78,7 @@ class SamplingPanel(Panel):
         self.draw = Readout(theme)
         self.draw.setAccessibleName(tr("The draw"))
         self.note = QLabel()
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
         self.note.setProperty("role", "hint")
         self.body.addLayout(sliders)
         self.body.addWidget(self.tiles)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.widgets.table_style import CellDelegate, Index, Role, dress_table
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class StepModel(QAbstractTableModel):
             return "text"
         if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
             chosen = " " + tr("(chosen by hand)") if row.forced else ""
-            return f"{tr('step')} {row.step}: {row.piece}{chosen}"
+            text = f"{tr('step')} {row.step}: {row.piece}{chosen}"
+            return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
         return None
 
 

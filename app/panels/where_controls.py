@@ -81,7 +81,8 @@ class _TokenBox(QWidget):
         self.box.setAccessibleName(tr("Position of the {what}", what=label))
         self.name, self.piece = QLabel(label), QLabel()
         self.name.setProperty("role", "secondary")
-        self.piece.setTextFormat(Qt.TextFormat.PlainText)
+        for text in (self.name, self.piece):
+            text.setTextFormat(Qt.TextFormat.PlainText)
         row = QHBoxLayout(self)
         row.setContentsMargins(4, 0, 4, 0)
         row.setSpacing(5)

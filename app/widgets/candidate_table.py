@@ -10,6 +10,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.widgets.table_style import CellDelegate, Index, Role, dress_table
 
 if TYPE_CHECKING:
@@ -86,11 +87,12 @@ class CandidateModel(QAbstractTableModel):
                 return "secondary"
             return "amber" if picked and column in {TOKEN, FINAL} else "text"
         if role in {Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
-            return tr(
+            text = tr(
                 "{token}, rank {rank}, id {id}, logit {logit}, raw {raw}, final {final}",
                 token=row.piece, rank=f"{row.rank + 1:,}", id=f"{row.id:,}", logit=f"{row.logit:.3f}",
                 raw=f"{row.p_raw:.3g}", final=f"{row.p:.3g}",
             )  # fmt: skip
+            return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
         return None
 
     @staticmethod

@@ -10,6 +10,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from app.plain import tip as plain_tip
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.segmented import Segmented
 
@@ -82,7 +83,7 @@ class Card(QWidget):
         """What the line over the widget says."""
         if text != self.caption.text():
             self.caption.setText(text)
-            self.caption.setToolTip(text)
+            self.caption.setToolTip(plain_tip(text))
 
     def _fit(self) -> None:
         self.head.setFixedHeight(self._theme.px(HEAD if self.tool is None else TOOL_HEAD))

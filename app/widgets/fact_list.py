@@ -10,6 +10,8 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from app.plain import tip as plain_tip
+
 if TYPE_CHECKING:
     from app.theme import Theme
 
@@ -60,7 +62,8 @@ class FactList(QWidget):
             at = next((i for i, (top, lines) in enumerate(self._places()) if 0 <= event.pos().y() - top
                        < lines * self.line_height()), -1)  # fmt: skip
             fact = self.facts[at] if at >= 0 else None
-            QToolTip.showText(event.globalPos(), (fact.tip or f"{fact.name}: {fact.value}") if fact else "", self)
+            text = (fact.tip or f"{fact.name}: {fact.value}") if fact else ""
+            QToolTip.showText(event.globalPos(), plain_tip(text), self)
             return True
         return bool(super().event(event))
 

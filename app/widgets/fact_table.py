@@ -11,6 +11,7 @@ from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QKe
 from PySide6.QtWidgets import QHeaderView, QMenu, QTableView, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.widgets.table_style import CellDelegate, Index, Role, dress_table
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class FactModel(QAbstractTableModel):
         if role == Role.STRONG:
             return cell.strong
         if role == Qt.ItemDataRole.ToolTipRole:
-            return cell.tip or None
+            return plain_tip(cell.tip) or None
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{column.title} {cell.text}".strip()
         return None

@@ -16,6 +16,7 @@ from model.checkpoint.progress import CheckCancel, Progress
 from model.checkpoint.tensors import TensorSource
 from model.families.base import TensorRule
 from model.layers import lay_out
+from model.protocol.values import NOT_FINITE
 
 _BLOCK_NUMBERS = 8 << 20
 _STREAMED_NUMBERS = 2 * _BLOCK_NUMBERS
@@ -51,9 +52,7 @@ class NonFinite:
         worst = sorted(self.counts.items(), key=lambda item: -item[1])
         where = ", ".join(f"{name} ({count})" for name, count in worst[:5])
         more = f" and {len(worst) - 5} more tensors" if len(worst) > 5 else ""
-        return (
-            f"{sum(self.counts.values())} weights are NaN or infinite: {where}{more}. Outputs will not make sense.",
-        )
+        return (f"{sum(self.counts.values())} weights are {NOT_FINITE}: {where}{more}. Outputs will not make sense.",)
 
 
 def fill(

@@ -11,6 +11,8 @@ from model.errors import BadValueError
 SamplerStage = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_p"]
 DEFAULT_ORDER: tuple[SamplerStage, ...] = ("repetition_penalty", "temperature", "top_k", "top_p", "min_p")
 MAX_SEED = 2**64 - 1
+NOT_FINITE = "NaN or infinite"
+"""Every warning that numbers of the model are no numbers says so in these words; the window shows those in red."""
 
 
 @dataclass(frozen=True, kw_only=True)
