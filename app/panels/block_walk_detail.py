@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 MOST_COPIED = 65_536
 LIST_WIDTH = 220
-LEAST_HEIGHT = 84
+LEAST_HEIGHT, LEAST_AXES = 84, 150
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,6 +229,9 @@ class DetailView(QWidget):
         """`names`: of the table's rows and columns, where they are others than the map's."""
         self.heat.set_message("")
         self.heat.row_axis.stride = stride
+        # Where it is low, a folded row needs its room more than the numbers of its lines: the readout has them.
+        axes = self.folded is None or self.heat.height() >= self._ctx.theme.px(LEAST_AXES)
+        self.heat.options = Options(square=False, readout=False, axes=axes)
         if self.heat.shape != shape:
             self.heat.clear()
             self.heat.set_shape(*shape)

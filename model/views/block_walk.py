@@ -26,7 +26,7 @@ from model.views.selection import YieldPoint, check_position, head_spec, kv_head
 from model.views.self_check import BOUNDS
 from model.views.walk_capture import Captured, block_of, capture
 from model.views.walk_ends import walk_in, walk_out
-from model.views.walk_ops import ACTIVATION_FORMULAS, Walk, norm_formula, norm_note
+from model.views.walk_ops import ACTIVATION_FORMULAS, Walk, norm_formula, norm_note, stream_name
 
 MOST_KEYS_NAMED = 8
 
@@ -79,7 +79,7 @@ def walk_block(run: Run, layer: int, head: int, position: int) -> tuple[Walk, Te
     run.store.focus = layer
     block, seen = block_of(run, layer), capture(run, layer, position)
     walk = Walk()
-    walk.add("resid_pre", seen["resid_pre"][0], f"x = stream before layer {layer}", "(M)", at_positions=True)
+    walk.add("resid_pre", seen["resid_pre"][0], f"x = {stream_name(layer)}", "(M)", at_positions=True)
     if block.input_layernorm is not None:
         _add_norm(walk, block, seen, "attn.norm", seen["resid_pre"])
     _add_qkv(walk, run.config, seen, head, kv_head(run.spec(layer), head), position, layer)
@@ -97,7 +97,7 @@ def walk_block(run: Run, layer: int, head: int, position: int) -> tuple[Walk, Te
         _add_mlp(walk, run.config, seen)
     _add_mlp_out(walk, block, seen)
     start = "x + o" if block.parallel else "ŷ" if block.residual_from_norm else "y"
-    walk.add("resid_post", seen["resid_post"][0], f"x′ = {start} + m", "(M)", at_positions=True)
+    walk.add("resid_post", seen["resid_post"][0], f"{stream_name(layer + 1)} = {start} + m", "(M)", at_positions=True)
     return walk, seen["resid_post"][0], run.resid(layer + 1)[position]
 
 
@@ -128,8 +128,8 @@ def _add_qkv(
             continue
         raw = seen[f"attn.{name}_proj"].view(made.shape)  # (H | K, D)
         walk.add(f"attn.{name}", raw, formula, letters, rows=rows, first_row=row)
-        over = "D" if config.qk_norm == "head" else letters
-        formula = f"{name} ← norm({name}) ⊙ γ over {over}"
+        over = "ₕ" if config.qk_norm == "head" else ""  # each head by itself, or the whole row
+        formula = f"{name}{over} ← norm({name}{over})"
         walk.add(f"attn.{name}_norm", made, formula, letters, rows=rows, first_row=row)
     rope = config.rope_of(layer)
     if rope is None:
@@ -156,7 +156,7 @@ def _add_scores(walk: Walk, run: Run, seen: Captured, layer: int, head: int, pos
     q_pos, k_pos = torch.tensor([position], device=run.device), torch.arange(n_keys, device=run.device)
     mark = "′" if config.rope_of(layer) is not None else ""
     walk.add(
-        "attn.dots", spec.raw(q, k)[0, 0], f"q{mark}·k{mark}ⱼ for every key j", "(S)", cols="key",
+        "attn.dots", spec.raw(q, k)[0, 0], f"q{mark}·k{mark}ⱼ,  j = 0 … {n_keys - 1}", "(S)", cols="key",
         parts=("key", "dim"), recomputed=True,
     )  # fmt: skip
     scaled = replace(spec, slopes=None, softcap=None).scores(q, k, q_pos, k_pos)[0, 0]  # (S,)
@@ -202,7 +202,7 @@ def _scale_note(config: DecoderConfig, spec: AttentionSpec) -> str:
 def _add_mix(walk: Walk, block: Block, config: DecoderConfig, seen: Captured, head: int) -> None:
     z = seen["attn.z"][:, 0]  # (H, D)
     walk.add("attn.z", z[head], "z = Σⱼ wⱼ · vⱼ", "(D)", parts=("key", "dim"), at_positions=True)
-    walk.add("attn.concat", z, f"z₀ … z{_small(config.n_heads - 1)} joined", "(H, D)", rows="head", first_row=head)
+    walk.add("attn.concat", z, f"concat(z₀ … z{_small(config.n_heads - 1)})", "(H, D)", rows="head", first_row=head)
     bias = " + b" if config.out_bias else ""
     plain = block.attn_out_layernorm is None and block.residual_scale == 1.0
     out = "o" if plain else "o₀"
@@ -238,12 +238,13 @@ def _add_experts(walk: Walk, config: DecoderConfig, seen: Captured) -> None:
     ids, shares = seen["moe.ids"][0].tolist(), seen["moe.weights"][0]  # (k,) twice
     walk.add("moe.router", router, f"r = W_router · {x}", "(E)", cols="expert", at_positions=True)
     walk.add("moe.probs", router.float().softmax(-1), "p = softmax(r)", "(E)", cols="expert", recomputed=True)
-    rule = "w = p / Σ p over the chosen" if config.moe.renormalize else "w = p of the chosen"
+    best = f"top{config.moe.top_k}(p)"
+    rule = f"w = {best} / Σ {best}" if config.moe.renormalize else f"w = {best}"
     tokens = tuple(
         WalkToken(id=expert, piece="", value=float(share)) for expert, share in zip(ids, shares, strict=True)
     )
     walk.add(
-        "moe.weights", shares, f"the {config.moe.top_k} largest of {config.moe.n_experts}: {rule}", "(k)", cols="slot",
+        "moe.weights", shares, rule, "(k)", cols="slot",
         note=", ".join(str(expert) for expert in ids), tokens=tokens,
     )  # fmt: skip
     gate = seen["mlp.pre"][0]  # (k, F)

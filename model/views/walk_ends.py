@@ -10,7 +10,7 @@ from model.hooks import HookPoint
 from model.protocol.walk_requests import WalkToken
 from model.run import Run
 from model.views.selection import YieldPoint, no_yield
-from model.views.walk_ops import Walk, norm_formula, norm_note
+from model.views.walk_ops import Walk, norm_formula, norm_note, stream_name
 
 NEAREST = 8
 LIKELIEST = 10
@@ -49,7 +49,8 @@ def walk_in(run: Run, position: int, *, yield_point: YieldPoint = no_yield) -> t
     if decoder.embed_layernorm is not None:
         norm = decoder.embed_layernorm
         walk.add("embed.norm", made, norm_formula(norm, "e"), "(M)", note=norm_note(norm, summed))
-    walk.add("embed.out", made, "x = stream before layer 0", "(M)")
+    last = "norm(e)" if decoder.embed_layernorm is not None else "e + p" if decoder.embed_positions is not None else "e"
+    walk.add("embed.out", made, f"{stream_name(0)} = {last}", "(M)")
     return walk, made, run.resid(0)[position]
 
 
@@ -91,7 +92,7 @@ def walk_out(run: Run, position: int) -> tuple[Walk, Tensor, Tensor | None]:
         decoder.unembed(stream)
     logits = seen["logits"][0]  # (V,)
     walk = Walk()
-    walk.add("resid_post", stream[0], f"x = stream after layer {config.n_layers - 1}", "(M)")
+    walk.add("resid_post", stream[0], f"x = {stream_name(config.n_layers)}", "(M)")
     walk.add(
         "head.norm", seen["final_norm"][0], norm_formula(decoder.norm), "(M)", note=norm_note(decoder.norm, stream)
     )

@@ -106,3 +106,8 @@ ACTIVATION_FORMULAS = {
     "relu": "ReLU(g) = max(0, g)",
     "relu_squared": "ReLU²(g) = max(0, g)²",
 }
+
+
+def stream_name(layer: int) -> str:
+    """The residual stream before `layer`, as formulas write it: x⁽¹³⁾."""
+    return f"x⁽{str(layer).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}⁾"
