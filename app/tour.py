@@ -10,8 +10,10 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,21 +52,17 @@ class Driver:
 
     def wait(self, done: Callable[[], object], what: str, seconds: float = STEP_SECONDS) -> None:
         """Runs the event loop until `done()`. Raises TourError naming `what`."""
-        from PySide6.QtTest import QTest  # noqa: PLC0415
-
         until = time.monotonic() + seconds
         while not done():
             if self.trouble:
                 raise TourError(f"{what}: {self.trouble}")
             if time.monotonic() > until:
                 raise TourError(f"{what}: nothing happened for {seconds:.0f} s.")
-            QTest.qWait(20)
+            turn(20)
 
     def settle(self, milliseconds: int = 500) -> None:
         """Lets views that follow a change arrive and be painted."""
-        from PySide6.QtTest import QTest  # noqa: PLC0415
-
-        QTest.qWait(milliseconds)
+        turn(milliseconds)
         self.wait(lambda: not self.session.busy, "settling")
 
     def press(self, key: str, widget: QWidget | None = None) -> None:
@@ -74,7 +72,7 @@ class Driver:
 
         QTest.keySequence(widget or self.window, QKeySequence(key))
 
-    def type(self, widget: QWidget, text: str) -> None:
+    def write(self, widget: QWidget, text: str) -> None:
         """Types a text, key by key."""
         from PySide6.QtTest import QTest  # noqa: PLC0415
 
@@ -97,8 +95,22 @@ class Driver:
                 raise TourError(f"{path} could not be written: is there room, and may this folder be written?")
             self.files.append(path)
 
+    def on_exception(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """An error in a slot: the tour stops and says it."""
+        traceback.print_exception(kind, error, trace)
+        self.trouble = repr(error)
+
     def _on_trouble(self, trouble: object) -> None:
         self.trouble = str(getattr(trouble, "message", trouble))
+
+
+def turn(milliseconds: int) -> None:
+    """Runs the event loop for a while. Not QTest.qWait, which swallows exceptions in slots."""
+    from PySide6.QtCore import QEventLoop, QTimer  # noqa: PLC0415
+
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
 
 
 def walk(driver: Driver) -> None:
@@ -140,7 +152,7 @@ def _prompt(driver: Driver) -> None:
     driver.click(panel.edit.viewport())
     panel.edit.setFocus()
     driver.press("Ctrl+A", panel.edit)
-    driver.type(panel.edit, PROMPT)
+    driver.write(panel.edit, PROMPT)
     driver.wait(lambda: driver.session.prompt.shown == PROMPT, "tokenising the prompt")
     driver.press("Ctrl+Return")
     driver.wait(lambda: driver.session.run_id != old_run and not driver.session.busy, "prefilling the prompt")
@@ -235,10 +247,12 @@ def run(out: Path, themes: Sequence[str], size: tuple[int, int]) -> list[Path]:
     application.settings.update(theme=themes[0])
     application.window.resize(*size)
     driver = Driver(application, out, themes)
+    hook, sys.excepthook = sys.excepthook, driver.on_exception
     try:
         walk(driver)
         export(driver)
     finally:
+        sys.excepthook = hook
         application.window.close()
         if application.ctx is not None:
             application.ctx.engine.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,11 @@ class MainWindow(QMainWindow):
         self.area = DockArea()
         self._frames = TabFrames(self.area, self.theme)
         for panel_class in PANELS:
-            panel = panel_class(self.ctx)
+            try:
+                panel = panel_class(self.ctx)
+            except Exception:  # noqa: BLE001 - a panel that cannot be made must not take the others with it
+                sys.excepthook(*sys.exc_info())
+                continue
             dock = PanelDock(panel, self.theme, self.keys, self.area)
             self.docks[panel_class.panel_id] = dock
             self.registry.add(*panel.commands())

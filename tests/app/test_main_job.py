@@ -84,7 +84,7 @@ def type_prompt(driver: Driver, text: str) -> None:
     prompt = panels(driver)[0]
     driver.click(prompt.edit.viewport())
     driver.press("Ctrl+A", prompt.edit)
-    driver.type(prompt.edit, text)
+    driver.write(prompt.edit, text)
     driver.wait(lambda: driver.session.prompt.shown == text, "tokenising")
 
 
