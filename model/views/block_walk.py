@@ -69,7 +69,7 @@ def check_head(run: Run, head: int) -> None:
 
 def relative(made: Tensor, stored: Tensor) -> float:
     """The largest difference over the largest magnitude stored."""
-    made, stored = made.double().flatten().cpu(), stored.double().flatten().cpu()
+    made, stored = made.cpu().double().flatten(), stored.cpu().double().flatten()
     return float((made - stored).abs().max() / stored.abs().max().clamp(min=1e-30))
 
 
@@ -187,7 +187,7 @@ def _add_scores(walk: Walk, run: Run, seen: Captured, layer: int, head: int, pos
         WalkToken(id=int(key), piece=run.model.tokenizer.piece(run.ids[int(key)]), value=float(weight))
         for weight, key in zip(read.values, read.indices, strict=True)
     )
-    shares = weights[visible].double()
+    shares = weights[visible].cpu().double()
     entropy = float(torch.special.entr(shares).sum())
     walk.add(
         "attn.pattern", weights, "wⱼ = exp(sⱼ) / Σᵢ exp(sᵢ)", "(S)", cols="key",

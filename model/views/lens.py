@@ -187,7 +187,7 @@ def token_terms(run: Run, position: int, token: int, *, yield_point: YieldPoint 
     direction, scale, bias = _readout(run, token, last)
 
     def share(row: Tensor) -> float:
-        return float(row.double() @ direction)
+        return float(row.cpu().double() @ direction)
 
     attn, mlp = np.zeros(config.n_layers), np.zeros(config.n_layers)
     for layer in range(config.n_layers):
@@ -212,17 +212,17 @@ def _readout(run: Run, token: int, last: Tensor) -> tuple[Tensor, float, float]:
     config, decoder = run.config, run.decoder
     norm: Norm = decoder.norm
     head = decoder.embed_tokens.weight if decoder.lm_head is None else decoder.lm_head.weight
-    row, gain = head[token].double(), norm.weight.double()  # (M,) twice
+    row, gain = head[token].cpu().double(), norm.weight.cpu().double()  # (M,) twice
     if norm.unit_offset:
         gain = gain + 1
     direction = row * gain  # (M,)
-    x = last.double()
+    x = last.cpu().double()
     if norm.is_rms:
         scale = float((x.square().mean() + norm.eps).rsqrt())
     else:
         scale = float((x.var(correction=0) + norm.eps).rsqrt())
         direction = direction - direction.mean()  # the mean of x is subtracted: the same as of the direction
-    bias = 0.0 if norm.bias is None else float(norm.bias.double() @ row)
+    bias = 0.0 if norm.bias is None else float(norm.bias.cpu().double() @ row)
     if decoder.lm_head is not None and decoder.lm_head.bias is not None:
         bias += float(decoder.lm_head.bias[token])
     return direction * scale * config.logit_scale, scale, bias * config.logit_scale

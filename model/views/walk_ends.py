@@ -104,7 +104,7 @@ def walk_out(run: Run, position: int) -> tuple[Walk, Tensor, Tensor | None]:
         note="W = Eᵀ" if config.tied_head else "",
         tokens=tuple(WalkToken(id=token, piece=piece, value=float(logits[token])) for token, piece in pieces),
     )  # fmt: skip
-    entropy = float(torch.special.entr(p.double()).sum())
+    entropy = float(torch.special.entr(p.cpu().double()).sum())
     walk.add(
         "head.softmax", p, "p = exp(ℓ) / Σ exp(ℓ)", "(V)", cols="token", recomputed=True,
         note=f"H = {entropy:.3f} nats",

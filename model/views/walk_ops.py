@@ -93,7 +93,7 @@ def norm_formula(norm: Norm, x: str = "x") -> str:
 
 def norm_note(norm: Norm, x: Tensor) -> str:
     """What this row was divided by."""
-    row = x.double().flatten()
+    row = x.cpu().double().flatten()
     if norm.is_rms:
         return f"rms(x) = {row.square().mean().sqrt().item():.4g}"
     return f"mean(x) = {row.mean().item():.4g},  σ(x) = {row.std(correction=0).item():.4g}"

@@ -92,7 +92,7 @@ def parts(run: Run, op: str, layer: int, head: int, position: int) -> tuple[Floa
     if op not in PARTS:
         raise UnknownNameError("operation with parts", op, PARTS)
     terms, over, result = PARTS[op](run, layer, head, position)
-    summed, wanted = terms.double().sum(over), result.double()
+    summed, wanted = terms.cpu().double().sum(over), result.cpu().double()
     error = float((summed - wanted).abs().max() / wanted.abs().max().clamp(min=1e-30))
     return as_floats(terms), error
 
