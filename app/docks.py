@@ -253,9 +253,9 @@ def _frame(rect: QRectF, *, square_top: bool) -> QPainterPath:
     return path
 
 
-def place(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
-    """The standard layout: left column, centre, right, and everything else as tabs below."""
-    by_area = by_areas(docks)
+def place(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: bool = False) -> None:
+    """The standard layout: left column, centre, right, and everything else as tabs below (`short`: in the centre)."""
+    by_area = by_areas(docks, short=short)
     for dock in docks.values():
         dock.setFloating(False)
     row = [by_area[name][0] for name in ("left", "center", "right") if name in by_area]
@@ -276,12 +276,12 @@ def place(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
             window.tabifyDockWidget(owners[0], dock)
         if len(owners) > 1:
             owners[0].raise_()
-    share_space(window, docks)
+    share_space(window, docks, short=short)
 
 
-def share_space(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
+def share_space(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: bool = False) -> None:
     """Widths and heights of the standard layout, in shares of the window."""
-    by_area = by_areas(docks)
+    by_area = by_areas(docks, short=short)
     width, height = window.width(), window.height()
     columns = [(by_area[name][0], share) for name, share in COLUMN_SHARES if name in by_area]
     if len(columns) > 1:
@@ -295,9 +295,10 @@ def share_space(window: QMainWindow, docks: Mapping[str, PanelDock]) -> None:
         window.resizeDocks([columns[-1][0], by_area["bottom"][0]], heights, Qt.Orientation.Vertical)
 
 
-def by_areas(docks: Mapping[str, PanelDock]) -> dict[str, list[PanelDock]]:
+def by_areas(docks: Mapping[str, PanelDock], *, short: bool) -> dict[str, list[PanelDock]]:
     """The docks of each area of the standard layout, in order."""
     found: dict[str, list[PanelDock]] = {}
     for dock in docks.values():
-        found.setdefault(dock.panel.area, []).append(dock)
+        area = "center" if short and dock.panel.area == "bottom" else dock.panel.area
+        found.setdefault(area, []).append(dock)
     return found

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 LAYOUT_VERSION = 1
 DEFAULT_SIZE = (1400, 900)
 MINIMUM_SIZE = (720, 480)
+SHORT_WINDOW = 640
 
 
 class MainWindow(QMainWindow):
@@ -170,12 +171,17 @@ class MainWindow(QMainWindow):
         from app.docks import place  # noqa: PLC0415
 
         state = base64.b64decode(layout or "")
-        place(self.area, self.docks)
+        place(self.area, self.docks, short=self._short)
         if state:
             self.area.restoreState(QByteArray(state), LAYOUT_VERSION)
         else:
             QTimer.singleShot(0, self.area, self._share_space)  # once the area has the size it will have
         self._on_docks_moved()
+
+    @property
+    def _short(self) -> bool:
+        """Whether there is no room for a row of panels under the others."""
+        return self.pages.height() < self.theme.px(SHORT_WINDOW)
 
     def layout_text(self) -> str:
         """The docks' places, for the preferences."""
@@ -190,7 +196,7 @@ class MainWindow(QMainWindow):
     def _share_space(self) -> None:
         from app.docks import share_space  # noqa: PLC0415
 
-        share_space(self.area, self.docks)
+        share_space(self.area, self.docks, short=self._short)
 
     def save_layout_as(self) -> None:
         """Asks for a name and keeps the layout under it."""
