@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.ticks import figure
+from app.widgets.toast import Toast
 from model.config import MoeSpec
 from model.loading import LoadedModel
 from model.protocol.feed_forward_requests import GetNeurons, GetNorms, GetRouter
@@ -265,3 +267,21 @@ def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:
     for widget in (panel.facts, panel.table, panel.map.heat, panel.map.table, panel.function, panel.norms,
                    panel.readout, panel.pages, panel.twin, panel.window_box, panel.where.query_box.box):  # fmt: skip
         assert widget.accessibleName()
+
+
+@pytest.mark.parametrize("experts", [False, True])
+def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, experts: bool) -> None:
+    bench, panel = shown(qtbot, tmp_path, made(moe=EXPERTS) if experts else llama()[1])
+    panel.files().save(tmp_path / "x.json")
+    qtbot.waitUntil((tmp_path / "x.json").exists)
+    qtbot.waitUntil(lambda: panel.files()._thread is None)
+    tables = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    arrays = neurons(bench)
+    assert np.float32(tables["Strongest neurons"][1][-1]) == arrays["post"][0]
+    name = "Tokens by experts" if experts else "Tokens by strongest neurons"
+    assert len(tables[name]) == 18
+    assert len(tables["Norms by layer"]) == 5
+    if not experts:
+        assert np.float32(tables[name][10][4]) == arrays["heat"][9, 2]
+    for toast in panel.window().findChildren(Toast):
+        toast.close()

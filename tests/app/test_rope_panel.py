@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from pytestqt.qtbot import QtBot
 from app.panels.rope import RopePanel
 from app.theme import Theme
 from app.widgets.ticks import figure
+from app.widgets.toast import Toast
 from model.loading import LoadedModel
+from model.protocol.figure_requests import ExportRope
 from model.protocol.rope_requests import GetRope
 from model.rope import RopeSpec
 from model.views.rope import rope_reply
@@ -245,3 +248,27 @@ def test_typing_a_position_chooses_it(qtbot: QtBot, tmp_path: Path) -> None:
     assert bench.selection.key == 6
     QTest.keyClick(box, Qt.Key.Key_Up)
     assert bench.selection.key == 7
+
+
+@pytest.mark.parametrize("positions", ["rope", "learned", "alibi", "none"])
+def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, positions: str) -> None:
+    fields = {} if positions == "rope" else {"positions": positions, "rope": None, "n_positions_table": 256}
+    bench, panel = shown(qtbot, tmp_path, made(**fields))
+    panel.files().save(tmp_path / "x.json")
+    qtbot.waitUntil((tmp_path / "x.json").exists)
+    qtbot.waitUntil(lambda: panel.files()._thread is None)
+    tables = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    assert any("score" in line[0] for line in tables["numbers"])
+    _, arrays = expected(bench)
+    if positions == "rope":
+        assert np.float32(tables["pairs"][2][-1]) == arrays["contribution"][1]
+        assert tables["by distance"][0][:2] == ["distance", "model"]
+        assert np.float32(tables["by distance"][6][1]) == arrays["curve_scores"][0][5]
+        message = panel.figure(("svg",), "light", "rope")
+        assert isinstance(message, ExportRope)
+        assert (message.layer, message.head, message.query, message.key) == (1, 3, 9, 4)
+    else:
+        assert panel.figure(("svg",), "light", "rope") is None
+        assert len(tables) == (1 if positions == "none" else 2)
+    for toast in panel.window().findChildren(Toast):
+        toast.close()
