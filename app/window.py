@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LAYOUT_VERSION = 1
 DEFAULT_SIZE = (1400, 900)
 MINIMUM_SIZE = (720, 480)
-SHORT_WINDOW = 640
+SHORT_WINDOW = 740
 
 
 class MainWindow(QMainWindow):
@@ -181,7 +181,7 @@ class MainWindow(QMainWindow):
     @property
     def _short(self) -> bool:
         """Whether there is no room for a row of panels under the others."""
-        return self.pages.height() < self.theme.px(SHORT_WINDOW)
+        return self.height() < self.theme.px(SHORT_WINDOW)
 
     def layout_text(self) -> str:
         """The docks' places, for the preferences."""
