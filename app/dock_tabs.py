@@ -63,8 +63,10 @@ class TabTools(QWidget):
             self.info.set_text(dock.windowTitle(), help_text)
 
     def place(self) -> None:
-        """At the right end, in the middle of the bar's height."""
+        """At the right end, in the middle of the bar's height; away where the tabs need the room."""
         self.adjustSize()
+        tabs = sum(self._bar.tabRect(index).width() for index in range(self._bar.count()))
+        self.setVisible(tabs + self.width() <= self._bar.width())
         self.move(self._bar.width() - self.width(), (self._bar.height() - self.height()) // 2)
         self.raise_()
 
@@ -95,7 +97,8 @@ class TabFrames(QObject):
                 bar.setDrawBase(False)
                 bar.setExpanding(False)
                 bar.setDocumentMode(True)
-                bar.setElideMode(Qt.TextElideMode.ElideRight)
+                bar.setElideMode(Qt.TextElideMode.ElideNone)
+                bar.setUsesScrollButtons(True)
                 bar.installEventFilter(self)
                 self._tools[bar] = TabTools(bar, self._theme, self._docks)
                 self._tools[bar].show()
