@@ -24,7 +24,7 @@ from app.panels.feed_forward_words import (
     norm_lines,
     router_facts,
 )
-from app.panels.where_controls import WhereControls
+from app.panels.where_controls import WhereControls, room_of
 from app.session import Topic
 from app.widgets.data_table import DataTable
 from app.widgets.fact_list import FactList
@@ -358,7 +358,7 @@ class FeedForwardPanel(Panel):
     def _arrange(self) -> None:
         """One row where the panel is low, two where it is tall, one column where it is narrow."""
         theme, cells = self.ctx.theme, self._cells
-        narrow, tall = self.width() < theme.px(NARROW), self.height() >= theme.px(TALL)
+        narrow, tall = self.width() < theme.px(NARROW), room_of(self).height() >= theme.px(TALL)
         arranged = "narrow" if narrow else "tall" if tall else "low"
         if arranged == self._arranged:
             return
@@ -384,6 +384,6 @@ class FeedForwardPanel(Panel):
             for line, stretch in enumerate((24, 36, 40)):
                 cells.setRowStretch(line, stretch)
         else:
-            for column, (widget, stretch) in enumerate(zip(parts, (20, 20, 34, 17, 24), strict=True)):
+            for column, (widget, stretch) in enumerate(zip(parts, (19, 22, 33, 17, 24), strict=True)):
                 cells.addWidget(widget, 0, column)
                 cells.setColumnStretch(column, stretch)

@@ -118,7 +118,7 @@ def router_facts(reply: RouterReply, probs: NDArray[np.float32], load: NDArray[n
         Fact(name=tr("busiest"), value=tr("expert {e}, {n} of {all} tokens", e=int(load.argmax()),
                                           n=f"{int(load.max()):,}", all=f"{tokens:,}"),
              tip=tr("Even use would be {n} tokens each", n=figure(even, 3))),
-        Fact(name=tr("idle"), value=tr("{n} experts", n=int((load == 0).sum()))),
+        Fact(name=tr("idle"), value=f"{int((load == 0).sum()):,}"),
         Fact(name=tr("parameters"), value=f"{reply.parameters:,}"),
         Fact(name=tr("active"), value=f"{reply.active_parameters:,} ({reply.active_parameters / reply.parameters:.1%})",
              tip=tr("What one token's pass multiplies with: all but the experts it is not sent to")),

@@ -23,7 +23,7 @@ from app.panels.rope_words import (
     rope_tables,
     score_facts,
 )
-from app.panels.where_controls import WhereControls
+from app.panels.where_controls import WhereControls, room_of
 from app.session import Topic
 from app.widgets.bar_plot import BarPlot
 from app.widgets.data_table import Column, DataTable
@@ -339,7 +339,7 @@ class RopePanel(Panel):
     def _arrange(self) -> None:
         """One row where the panel is low, two where it is tall, one column where it is narrow."""
         theme, cells = self.ctx.theme, self._cells
-        narrow, tall = self.width() < theme.px(NARROW), self.height() >= theme.px(TALL)
+        narrow, tall = self.width() < theme.px(NARROW), room_of(self).height() >= theme.px(TALL)
         table = self.pages.key() == "table"
         arranged = f"{'narrow' if narrow else 'tall' if tall else 'low'} {table} {self.width() >= theme.px(BARS_FROM)}"
         if arranged == self._arranged:
@@ -391,6 +391,7 @@ class _Instead(QWidget):
         self.words.setTextFormat(Qt.TextFormat.PlainText)
         self.words.setWordWrap(True)
         self.facts = FactList(panel.ctx.theme, tr("Positions in numbers"))
+        self.facts.setMinimumHeight(40)
         self.plot = LinePlot(panel.ctx.theme, tr("Position by position"))
         left = QVBoxLayout()
         left.setSpacing(10)

@@ -114,8 +114,8 @@ def alibi_facts(reply: RopeReply) -> list[Fact]:
     return [
         Fact(name=tr("slope"), value=figure(reply.slope), voice="strong"),
         Fact(name=tr("distance"), value=_distance_text(distance), voice="text" if distance >= 0 else "amber"),
-        Fact(name=tr("bias"), value=f"−{figure(reply.slope)} × {distance:,} = {figure(bias)}"),
-        Fact(name=tr("score"), value=f"{figure(reply.raw)} × {short(reply.scale)} {bias:+.4g} = "
+        Fact(name=tr("bias"), value=f"-{figure(reply.slope)} × {distance:,} = {figure(bias)}"),
+        Fact(name=tr("score"), value=f"{figure(reply.raw)} × {short(reply.scale)} {_signed(bias)} = "
                                      f"{figure(scaled + bias)}"),
         Fact(name=tr("halves e^score every"), value=tr("{n} positions", n=figure(math.log(2) / reply.slope, 3))
              if reply.slope else "–"),
@@ -156,6 +156,10 @@ def _distance_text(distance: int) -> str:
     if distance < 0:
         return tr("{n}: the mask hides a later key", n=f"{distance:,}")
     return tr("{n} positions", n=f"{distance:,}")
+
+
+def _signed(value: float) -> str:
+    return f"{'-' if value < 0 else '+'} {figure(abs(value))}"
 
 
 def _error(reply: RopeReply) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.i18n import tr
 from app.panels.attention_words import head_text, layer_text
@@ -69,6 +69,13 @@ class WhereControls(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(120, self._ctx.theme.px(28))
+
+
+def room_of(panel: QWidget) -> QSize:
+    """The room a panel can be seen in: inside a scroll area its own height may be what its layout needs instead."""
+    parent = panel.parentWidget()
+    area = parent.parentWidget() if parent is not None else None
+    return parent.size() if parent is not None and isinstance(area, QAbstractScrollArea) else panel.size()
 
 
 class _TokenBox(QWidget):

@@ -176,6 +176,10 @@ class DataTable(QTableView):
         for i in bars:
             widths[i] = max(24, min(room // len(bars), self._theme.px(140)))
         spare = self.viewport().width() - sum(widths)
+        if spare < 0:
+            less = min(8, -(spare // len(widths)))
+            widths = [width if column.bars is not None else width - less
+                      for width, column in zip(widths, columns, strict=True)]  # fmt: skip
         if spare > 0:
             # What is left over goes between the columns evenly, so that they are read together.
             widths = [w + min(spare // len(widths), self._theme.px(24)) for w in widths]

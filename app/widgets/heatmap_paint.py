@@ -215,7 +215,7 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
     rect = heat.cell_rect((index, 0) if rows else (0, index))
     centre = rect.center().y() if rows else rect.center().x()
     low, high = (geometry.area.top(), geometry.area.bottom()) if rows else (geometry.area.left(), geometry.area.right())
-    if not low <= centre <= high or index >= heat.shape[0 if rows else 1]:
+    if not low <= centre <= high or index >= heat.shape[0 if rows else 1] or not axis.piece(index):
         return
     ruler = (rect.height() if rows else rect.width()) < axis.spacing
     label = Label(

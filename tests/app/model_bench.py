@@ -110,6 +110,7 @@ class ModelBench:
     def __init__(self, folder: Path, theme: Theme, model: LoadedModel) -> None:
         self.model = model
         self.engine = LocalEngine(model)
+        self.kept: list[object] = []  # what a test wants to live as long as the bench
         self.settings = Settings(folder / "settings.json", writable=False)
         self.selection, self.notify = Selection(), Notifier()
         self.session = Session(self.engine, self.selection, self.settings, self.notify)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.ticks import figure
@@ -36,10 +37,12 @@ def shown(
     bench.selection.set_layer_head(1, 3)
     bench.selection.set_cell(9, 4)
     panel = FeedForwardPanel(bench.ctx)
-    qtbot.addWidget(panel)
-    panel.resize(*size)
-    panel.show()
-    qtbot.waitExposed(panel)
+    dock = PanelScroll(panel, bench.ctx.theme)  # as in the window: what does not fit is scrolled
+    bench.kept.append(dock)
+    qtbot.addWidget(dock)
+    dock.resize(*size)
+    dock.show()
+    qtbot.waitExposed(dock)
     settled(qtbot, bench, panel)
     return bench, panel
 
@@ -118,7 +121,9 @@ def test_a_neuron_is_chosen_everywhere(qtbot: QtBot, tmp_path: Path) -> None:
 def test_hover_is_linked_both_ways_and_reads_out_the_exact_value(qtbot: QtBot, tmp_path: Path) -> None:
     bench, panel = shown(qtbot, tmp_path, llama()[1])
     arrays, heat = neurons(bench), panel.map.heat
-    QTest.mouseMove(panel.windowHandle(), heat.mapTo(panel, heat.cell_rect((6, 2)).center().toPoint()))
+    QTest.mouseMove(
+        panel.window().windowHandle(), heat.mapTo(panel.window(), heat.cell_rect((6, 2)).center().toPoint())
+    )
     QApplication.processEvents()
     assert bench.selection.hover_token == 6
     assert figure(float(arrays["heat"][6, 2]), 6) in panel.readout.text()
@@ -285,3 +290,13 @@ def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, experts: bo
         assert np.float32(tables[name][10][4]) == arrays["heat"][9, 2]
     for toast in panel.window().findChildren(Toast):
         toast.close()
+
+
+def test_the_layout_follows_the_room_back_and_forth(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    dock = bench.kept[0]
+    assert isinstance(dock, PanelScroll)
+    for height, tall in ((760, True), (200, False), (760, True), (200, False)):
+        dock.resize(1360, height)
+        qtbot.waitUntil(lambda tall=tall: panel._arranged == ("tall" if tall else "low"))  # type: ignore[misc]
+        qtbot.waitUntil(lambda height=height: panel.height() <= height)  # type: ignore[misc] # nothing is scrolled

@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.docks import PanelScroll
 from app.panels.rope import RopePanel
 from app.theme import Theme
 from app.widgets.ticks import figure
@@ -36,10 +37,12 @@ def shown(
     bench.selection.set_layer_head(1, 3)
     bench.selection.set_cell(9, 4)
     panel = RopePanel(bench.ctx)
-    qtbot.addWidget(panel)
-    panel.resize(*size)
-    panel.show()
-    qtbot.waitExposed(panel)
+    dock = PanelScroll(panel, bench.ctx.theme)  # as in the window: what does not fit is scrolled
+    bench.kept.append(dock)
+    qtbot.addWidget(dock)
+    dock.resize(*size)
+    dock.show()
+    qtbot.waitExposed(dock)
     settled(qtbot, bench, panel)
     return bench, panel
 
@@ -86,7 +89,7 @@ def test_the_curve_chooses_keys_and_shares_the_hover(qtbot: QtBot, tmp_path: Pat
     curve = panel.curve
     frame = curve.frame()
     at = QPoint(round(frame.px(7.0)), round(frame.plot.center().y()))
-    QTest.mouseMove(panel.windowHandle(), curve.mapTo(panel, at))
+    QTest.mouseMove(panel.window().windowHandle(), curve.mapTo(panel.window(), at))
     QApplication.processEvents()
     assert bench.selection.hover_token == 2
     QTest.mouseClick(curve, LEFT, NONE, at)
@@ -272,3 +275,13 @@ def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, positions: 
         assert len(tables) == (1 if positions == "none" else 2)
     for toast in panel.window().findChildren(Toast):
         toast.close()
+
+
+def test_the_layout_follows_the_room_back_and_forth(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    dock = bench.kept[0]
+    assert isinstance(dock, PanelScroll)
+    for height, tall in ((760, True), (200, False), (760, True), (160, False)):
+        dock.resize(1360, height)
+        qtbot.waitUntil(lambda tall=tall: panel._arranged.startswith("tall" if tall else "low"))  # type: ignore[misc]
+        qtbot.waitUntil(lambda height=height: panel.height() <= height)  # type: ignore[misc] # nothing is scrolled
