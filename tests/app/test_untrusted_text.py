@@ -1,4 +1,4 @@
-"""Tokens and names that look like markup are shown as they are, wherever they are shown; none fetches or hides a thing."""
+"""Tokens and names that look like markup are shown as they are, wherever they are shown; none fetches or hides."""
 
 from __future__ import annotations
 
