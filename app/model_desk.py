@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,21 @@ from app.i18n import tr
 from app.notify import WayOut
 from app.under_way import Phase, UnderWay
 from model.protocol.engine_requests import CatalogueEntry, GetModel, HelloReply, OpenModel
-from model.protocol.values import ModelInfo
+from model.protocol.values import NOT_FINITE, ModelInfo
 
 if TYPE_CHECKING:
     from app.engine import EngineClient
     from app.notify import Notifier
     from app.settings import Settings
     from model.protocol.wire import ErrorInfo
+
+
+RUN_SUFFIX = ".dscope"
+
+
+def is_run_file(source: str) -> bool:
+    """Whether a source names a recorded run."""
+    return source.lower().endswith(RUN_SUFFIX)
 
 
 class EngineStatus(StrEnum):
@@ -31,13 +40,16 @@ class EngineStatus(StrEnum):
 
 
 class ModelDesk(QObject):
-    """`opened(first, same)`: a model is there, the first of this window, the same as before. `lost`: the engine and
-    all it held is gone. `absent(why)`: there is no model to open; empty: the default has not been fetched."""
+    """`opened(first, same)`: a model is there, the first of this window, the same as before. `refused`: the model asked
+    for is not. `lost`: the engine and all it held is gone. `absent(why)`: there is no model to open; empty: the default
+    has not been fetched. `open_run`: what opens a source that is a run file."""
 
     statusChanged = Signal()
+    refused = Signal()
     lost = Signal()
     opened = Signal(bool, bool)
     absent = Signal(str)
+    open_run: Callable[[str], object] | None = None
 
     def __init__(
         self,
@@ -63,6 +75,9 @@ class ModelDesk(QObject):
 
     def open(self, source: str) -> None:
         """Opens a model; the one that is open stays until the new one is whole. "" is the default model."""
+        if is_run_file(source) and self.open_run is not None:
+            self.open_run(source)
+            return
         prefs = self._settings.values
         message = OpenModel(
             source=source,
@@ -108,7 +123,8 @@ class ModelDesk(QObject):
 
     def _first_open(self) -> None:
         recent = self._settings.values.recent_models
-        source = self.first_source or (recent[0] if recent else "")
+        models = [source for source in recent if not is_run_file(source)]
+        source = self.first_source or (models[0] if models else "")
         default = self.default_entry
         if not source and default is not None and not default.path:
             self.absent.emit("")
@@ -123,11 +139,17 @@ class ModelDesk(QObject):
         self._under_way.end()
         self._settings.add_recent(source)
         for warning in info.warnings:
-            self._notify.tell(warning)
+            (self._notify.warn if NOT_FINITE in warning else self._notify.tell)(warning)
         self.opened.emit(first, same)
+
+    def adopt(self, info: ModelInfo, source: str) -> None:
+        """What a run file tells of its model stands in the model's place."""
+        self.model, self.source = info, source
+        self._under_way.resting = Phase.READY
 
     def _on_error(self, error: ErrorInfo, source: str) -> None:
         self._under_way.end()
+        self.refused.emit()
         if self.model is None and error.code != "engine_lost":
             self.absent.emit("" if error.code == "cancelled" else error.message)
             return

@@ -50,6 +50,12 @@ class PromptState(QObject):
             self._retokenize()
             self.changed.emit()
 
+    def take(self, text: str, shown: str, tokens: tuple[Token, ...]) -> None:
+        """The text of a run that was opened, with its tokens; nothing is asked."""
+        self._timer.stop()
+        self.text, self.shown, self.tokens, self.notice = text, shown, tokens, ""
+        self.changed.emit()
+
     def set_options(self, *, add_special: bool | None = None, chat: bool | None = None) -> None:
         """Whether special tokens are added and whether the text is put into the model's chat template."""
         self.add_special = self.add_special if add_special is None else add_special

@@ -17,12 +17,11 @@ from app.notify import WayOut
 from app.prompt_state import EXAMPLE_PROMPT, PromptState
 from app.run_book import Kept, PathToken, RunBook
 from app.run_facts import PromptStats, RunFacts
+from app.run_files import RunFiles
 from app.sampler_state import SamplerState
-from app.under_way import Phase, UnderWay
-from model.protocol.engine_requests import (
-    HelloReply,
-    SelfCheckReply,
-)
+from app.under_way import Phase, UnderWay, stop_words
+from model.protocol.engine_requests import HelloReply, SelfCheckReply
+from model.protocol.run_file_requests import OpenRunReply
 from model.protocol.run_requests import (
     Branch,
     DistributionReply,
@@ -89,6 +88,7 @@ class Session(QObject):
         self.prompt = PromptState(engine, self)
         self.sampling = SamplerState(engine, self)
         self.facts = RunFacts(engine, self)
+        self.files = RunFiles(self)
         self.book = RunBook()
         self._steps_wanted = 0
         self._lost: Kept | None = None
@@ -226,6 +226,11 @@ class Session(QObject):
     @property
     def can_run(self) -> bool:
         """Whether there is a model to run."""
+        return self.can_look and not (self.model and self.model.recorded)
+
+    @property
+    def can_look(self) -> bool:
+        """Whether there is a model or a record of one, and an engine to ask."""
         return self.model is not None and self.engine_status is EngineStatus.READY
 
     @property
@@ -339,7 +344,7 @@ class Session(QObject):
 
     def seek(self, node: int) -> None:
         """To any node of the tree, or to the last prompt token; never runs the model unless it was dropped."""
-        if self.run is None or not self.can_run or self.busy or node == self.current_node:
+        if self.run is None or not self.can_look or self.busy or node == self.current_node:
             return
         self.book.leave_for(node, self.sampling.version)
         self._ask_state(Seek(node=node))
@@ -379,7 +384,7 @@ class Session(QObject):
         self.changed.emit(Topic.MODEL)
         self.prompt.set_ready(True)
         if kept and same and not redo:
-            self._ask_restore(kept)
+            self.restore(kept)
             return
         if not same:
             self._lost = None
@@ -393,9 +398,9 @@ class Session(QObject):
         self.selection.set_layer_head(*EXAMPLE_VIEW)
         self.prefill(then_steps=EXAMPLE_STEPS, greedy=True)
 
-    def _ask_restore(self, kept: Kept) -> None:
+    def restore(self, kept: Kept) -> None:
+        """Makes a run again, from its tokens and draws, with the model that is open."""
         message = Restore(ids=kept.ids, text=kept.text, nodes=kept.nodes, current=kept.current)
-
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self.under_way.end()
             self._lost = None
@@ -432,6 +437,15 @@ class Session(QObject):
         if error.code == "cancelled":
             self.notify.say(tr("Prefill stopped."))
 
+    def take_run(self, reply: OpenRunReply) -> None:
+        """The run of a file is the current one from now on."""
+        self._lost = self._redo = self._interrupted = None
+        self.prefilled_text = reply.prompt
+        self.selection.set_model(self.model)
+        self.prompt.take(reply.prompt, reply.text, reply.tokens)
+        self.changed.emit(Topic.MODEL)
+        self._new_run(PrefillReply(state=reply.state, tokens=reply.tokens, text=reply.text))
+
     def _clear_run(self) -> None:
         self.book.clear()
         self.facts.forget()
@@ -464,7 +478,8 @@ class Session(QObject):
             self.under_way.end()
             self.book.take(state)
             self._after_state()
-            self._say_stop(state)
+            if words := stop_words(state):
+                self.notify.say(words)
             wanted, self._steps_wanted = self._steps_wanted, 0
             if wanted and not state.stop:
                 self._step(wanted, self.sampler)
@@ -483,13 +498,3 @@ class Session(QObject):
         self._steps_wanted = 0
         self.under_way.end()
         self.notify.engine_error(tr("The step did not happen"), error, *self._ways_out(error))
-
-    def _say_stop(self, state: RunState) -> None:
-        sentence = {
-            "end_of_text": tr("End of text."),
-            "context_full": tr("The context is full: {n} tokens is all this model can see.", n=f"{state.n_ctx:,}"),
-            "cancelled": tr("Stopped."),
-            "nan_logits": tr("The model's logits are not numbers (NaN): sampling stopped."),
-        }.get(state.stop)
-        if sentence:
-            self.notify.say(sentence)

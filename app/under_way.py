@@ -7,9 +7,23 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from app.i18n import tr
+
 if TYPE_CHECKING:
     from app.engine import Pending
+    from model.protocol.values import RunState
     from model.protocol.wire import Progress
+
+
+def stop_words(state: RunState) -> str:
+    """Why the last step ended early, in words; empty when it did not."""
+    words = {
+        "end_of_text": tr("End of text."),
+        "context_full": tr("The context is full: {n} tokens is all this model can see.", n=f"{state.n_ctx:,}"),
+        "cancelled": tr("Stopped."),
+        "nan_logits": tr("The model's logits are not numbers (NaN): sampling stopped."),
+    }
+    return words.get(state.stop, "")
 
 
 class Phase(StrEnum):

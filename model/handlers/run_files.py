@@ -14,8 +14,37 @@ from model.export.run_file import RunFile, RunFileError, fits, reopen, sizes_of
 from model.handlers.registry import Answer, EngineContext, handles
 from model.handlers.text import tokens_of
 from model.jobs import Job
-from model.protocol.run_file_requests import GetRunSizes, OpenRun, OpenRunReply, RunSizesReply
+from model.protocol.run_file_requests import (
+    GetRunSizes,
+    OpenRun,
+    OpenRunReply,
+    PeekRun,
+    RunFileInfo,
+    RunSizesReply,
+)
 from model.tokenizer import Tokenizer
+
+MAX_PEEK = 400
+"""Characters of a run's text that a look at its file tells."""
+
+
+@handles(PeekRun)
+def peek(_context: EngineContext, message: PeekRun, job: Job) -> Answer:
+    """The record alone."""
+    with _file(message, job) as file:
+        record = file.record
+        found = RunFileInfo(
+            model=record.info.name,
+            source=record.info.source,
+            sha256=record.info.sha256,
+            dtype=record.info.dtype,
+            contents=record.contents,
+            n_prompt=len(record.prompt_ids),
+            steps=len(record.nodes),
+            size=file.header.file_bytes,
+            text=record.text[:MAX_PEEK],
+        )
+    return found, {}
 
 
 @handles(OpenRun)
@@ -52,7 +81,7 @@ def run_sizes(context: EngineContext, _message: GetRunSizes, _job: Job) -> Answe
 
 
 @contextmanager
-def _file(message: OpenRun, job: Job) -> Iterator[RunFile]:
+def _file(message: OpenRun | PeekRun, job: Job) -> Iterator[RunFile]:
     """The run file, from this disk or from beside the request."""
     if message.path:
         try:

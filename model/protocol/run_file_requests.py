@@ -4,9 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.protocol.export_requests import RunContents
 from model.protocol.run_requests import StepPart
 from model.protocol.values import ModelInfo, RunState, Token
 from model.protocol.wire import Request, request
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFileInfo:
+    """What is in a run file, read without opening it: of which model (`source`: where it was opened from), how much."""
+
+    model: str
+    source: str
+    sha256: str
+    dtype: str
+    contents: RunContents
+    n_prompt: int
+    steps: int
+    size: int
+    text: str
+
+
+@request("run.peek", RunFileInfo, lane="view")
+@dataclass(frozen=True, kw_only=True)
+class PeekRun(Request):
+    """Reads the record of the run file at `path` on the engine's disk, or of the one beside the request (OpenRun)."""
+
+    path: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

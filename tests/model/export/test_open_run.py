@@ -14,7 +14,14 @@ from model import process
 from model.protocol.attention_requests import GetMatrix, HeadView
 from model.protocol.engine_requests import CloseModel, OpenModel
 from model.protocol.export_requests import ExportReply, ExportRun, FilePart, RunContents
-from model.protocol.run_file_requests import GetRunSizes, OpenRun, OpenRunReply, RunSizesReply
+from model.protocol.run_file_requests import (
+    GetRunSizes,
+    OpenRun,
+    OpenRunReply,
+    PeekRun,
+    RunFileInfo,
+    RunSizesReply,
+)
 from model.protocol.run_requests import (
     DistributionReply,
     GetDistribution,
@@ -81,6 +88,9 @@ def pixels(engine: EngineChild) -> np.ndarray:
 def test_with_its_model_open_the_run_goes_on(engine: EngineChild, run: RunState, tmp_path: Path) -> None:
     path, before = saved(engine, tmp_path / "a.dscope"), pixels(engine)
     get(engine, Prefill(text="other"), PrefillReply)
+    seen = get(engine, PeekRun(path=str(path)), RunFileInfo)
+    assert (seen.model, seen.contents, seen.n_prompt, seen.steps) == ("tiny0", "all", run.n_prompt, 6)
+    assert seen.size == path.stat().st_size and seen.text == run.text and seen.source.endswith("tiny0")
     opened = get(engine, OpenRun(path=str(path)), OpenRunReply)
     assert not (opened.recorded or opened.other or opened.model.recorded)
     assert (opened.prompt, opened.state.path, opened.state.text) == (PROMPT, run.path, run.text)
