@@ -28,6 +28,7 @@ class TabTools(QWidget):
         row.setSpacing(2)
         self._buttons: list[tuple[QToolButton, str]] = []
         for icon, tip, run in (
+            ("download", tr("Export this panel"), lambda dock: dock.panel.export()),
             ("float", tr("Float this panel"), PanelDock.toggle_floating),
             ("maximise", tr("Maximise this panel"), lambda dock: dock.maximiseAsked.emit()),
             ("close", tr("Close this panel"), PanelDock.close),
@@ -59,6 +60,7 @@ class TabTools(QWidget):
         dock = self.dock
         help_text = tr(dock.panel.help_text) if dock and dock.panel.help_text else ""
         self.info.setVisible(bool(help_text))
+        self._buttons[0][0].setVisible(dock is not None and dock.panel.exports)
         if dock is not None:
             self.info.set_text(dock.windowTitle(), help_text)
 

@@ -51,10 +51,11 @@ class TitleBar(QWidget):
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setFont(theme.font("title"))
         row.addWidget(self.label, 1)
+        self.export_button = self._button("download", tr("Export this panel"), dock.panel.export)
         self.float_button = self._button("float", tr("Float {title}", title=title), dock.toggle_floating)
         self.maximise_button = self._button("maximise", tr("Maximise {title}", title=title), dock.maximiseAsked.emit)
         self.close_button = self._button("close", tr("Close {title}", title=title), dock.close)
-        for button in (self.float_button, self.maximise_button, self.close_button):
+        for button in (self.export_button, self.float_button, self.maximise_button, self.close_button):
             row.addWidget(button)
         self.info = InfoButton(theme, title, help_text)
         row.addWidget(self.info)
@@ -67,6 +68,7 @@ class TitleBar(QWidget):
         """Icons and fonts of the theme in force."""
         self.label.setFont(self._theme.font("title"))
         for button, icon in (
+            (self.export_button, "download"),
             (self.float_button, "float"),
             (self.maximise_button, "restore" if self._dock.maximised else "maximise"),
             (self.close_button, "close"),
@@ -112,11 +114,11 @@ class TitleBar(QWidget):
 
     def _show_tools(self, *, visible: bool) -> None:
         """The tools keep their room, so that nothing moves when they appear."""
-        for button in (self.float_button, self.maximise_button, self.close_button):
+        for button in (self.export_button, self.float_button, self.maximise_button, self.close_button):
             policy = button.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
+            policy.setRetainSizeWhenHidden(button is not self.export_button)
             button.setSizePolicy(policy)
-            button.setVisible(visible)
+            button.setVisible(visible and (button is not self.export_button or self._dock.panel.exports))
 
 
 class PanelScroll(QScrollArea):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo
 
 MOST_CELLS = 65_536
+ROOM_FOR_AXES, ROOM_FOR_BAR = 70, 100
 Span = tuple[int, int]
 
 
@@ -39,6 +41,13 @@ class RowsMap(HeatMap):
     """A heat map whose newest row is marked."""
 
     newest: int | None = None
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is next to no height the cells keep it; the readout says the rest."""
+        scale = self.theme.text_scale
+        axes, bar = event.size().height() >= ROOM_FOR_AXES * scale, event.size().height() >= ROOM_FOR_BAR * scale
+        self.options = replace(self.options, axes=axes, bar=bar)
+        super().resizeEvent(event)
 
     def set_newest(self, row: int | None) -> None:
         if row != self.newest:

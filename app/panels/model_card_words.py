@@ -34,6 +34,11 @@ def words_of(model: ModelInfo, features: Features) -> list[Fact]:
     ]
 
 
+def sentence(*parts: str) -> str:
+    """Parts of a sentence, joined and ended."""
+    return tr("; ").join(parts) + tr(".")
+
+
 def attention_words(model: ModelInfo, features: Features) -> str:
     """MHA, GQA or MQA and why; scale, caps, windows, biases, norms of q and k."""
     h, k = model.n_heads, model.n_kv_heads
@@ -61,7 +66,7 @@ def attention_words(model: ModelInfo, features: Features) -> str:
     if features.qk_norm != "none":
         parts.append(tr("q and k normed over each head") if features.qk_norm == "head"
                      else tr("q and k normed over all heads at once"))  # fmt: skip
-    return "; ".join(parts) + "."
+    return sentence(*parts)
 
 
 def positions_words(model: ModelInfo, features: Features) -> str:
@@ -75,8 +80,8 @@ def positions_words(model: ModelInfo, features: Features) -> str:
     else:
         words = rope_words(model, features.rope)
         if features.rope_sliding is not None:
-            words += "; " + tr("layers with a window: base {theta}", theta=f"{features.rope_sliding.theta:,g}")
-    return words + "."
+            words += tr("; ") + tr("layers with a window: base {theta}", theta=f"{features.rope_sliding.theta:,g}")
+    return sentence(words)
 
 
 def rope_words(model: ModelInfo, rope: RopeFacts) -> str:
@@ -89,8 +94,8 @@ def rope_words(model: ModelInfo, rope: RopeFacts) -> str:
         share=share, n=rope.dim // 2, theta=f"{rope.theta:,.0f}",
     )  # fmt: skip
     if rope.kind == "default":
-        return words + "; " + tr("not scaled for longer contexts")
-    return words + "; " + tr(
+        return words + tr("; ") + tr("not scaled for longer contexts")
+    return words + tr("; ") + tr(
         "scaled for longer contexts ({kind}, factor {factor})", kind=rope.kind, factor=f"{rope.factor:g}"
     )  # fmt: skip
 
@@ -107,7 +112,7 @@ def norm_words(features: Features) -> str:
         where = tr("before attention and feed-forward (pre-norm)")
     else:
         where = tr("after attention and feed-forward (post-norm)")
-    return f"{kind}; {where}."
+    return sentence(kind, where)
 
 
 def mlp_words(model: ModelInfo, features: Features) -> str:
@@ -128,11 +133,11 @@ def mlp_words(model: ModelInfo, features: Features) -> str:
             act=act, m=m, f=f, ratio=ratio,
         )  # fmt: skip
     if features.n_experts:
-        words += "; " + tr(
+        words += tr("; ") + tr(
             "{e} experts in {n} of {all} layers, a router sends each token to {k} of them",
             e=features.n_experts, n=len(features.expert_layers), all=model.n_layers, k=features.experts_per_token,
         )  # fmt: skip
-    return words + "."
+    return sentence(words)
 
 
 def residual_words(features: Features) -> str:
@@ -150,8 +155,8 @@ def head_words(model: ModelInfo, features: Features) -> str:
         else tr("A matrix of its own, {m} → {v}, makes the logits", m=f"{model.d_model:,}", v=f"{model.d_vocab:,}")
     )
     if features.logit_softcap is not None:
-        words += "; " + tr("logits capped: {c} · tanh(logit / {c})", c=f"{features.logit_softcap:g}")
-    return words + "."
+        words += tr("; ") + tr("logits capped: {c} · tanh(logit / {c})", c=f"{features.logit_softcap:g}")
+    return sentence(words)
 
 
 def part_columns() -> tuple[Column, ...]:
