@@ -188,7 +188,9 @@ class RopePanel(Panel):
             share=np.asarray(arrays["contribution"]), half=reply.facts.dim // 2,
         )  # fmt: skip
         if not 0 <= self.pair < self.planes.count:
-            self.pair = int(np.abs(self.planes.share).argmax())
+            # First the pair in which position matters most: its share with and without turning differ by most.
+            still = np.einsum("pi,pi->p", self.planes.q_before, self.planes.k_before)  # (P,)
+            self.pair = int(np.abs(self.planes.share - still).argmax())
         self.grid.set_planes(self.planes)
         self.bars.set_values(self.planes.share, [str(i) for i in range(self.planes.count)])
         self._fill_table(self.planes)
@@ -363,6 +365,8 @@ class RopePanel(Panel):
             if narrow:
                 cells.setRowMinimumHeight(row, theme.px(150))
             cells.setRowStretch(row, 1)
+        for column, share in enumerate((28, 46, 26)) if tall and not narrow else ():
+            cells.setColumnStretch(column, share)
 
     def _places(self, *, narrow: bool, tall: bool, table: bool) -> dict[QWidget, tuple[int, int, int, int]]:
         """Row, column, rows, columns of what is shown."""

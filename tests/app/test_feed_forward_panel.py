@@ -99,7 +99,7 @@ def test_norms_by_layer_choose_a_layer(qtbot: QtBot, tmp_path: Path) -> None:
     qtbot.waitUntil(lambda: panel.reply is not None and panel.reply.layer == 2)
     panel.norms.setFocus()
     QTest.keyClick(panel.norms, Qt.Key.Key_Left)
-    assert bench.selection.layer == 1
+    assert (bench.selection.layer,) == (1,)
 
 
 def test_a_neuron_is_chosen_everywhere(qtbot: QtBot, tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ def test_planes_shares_and_facts_are_the_engines(qtbot: QtBot, tmp_path: Path) -
     assert panel.planes is not None
     np.testing.assert_array_equal(panel.planes.q_after, arrays["q_after"])
     np.testing.assert_array_equal(panel.bars.values, arrays["contribution"])
-    assert panel.pair == int(np.abs(arrays["contribution"]).argmax())  # the strongest pair is shown first
+    still = (arrays["q_before"] * arrays["k_before"]).sum(1)
+    assert panel.pair == int(np.abs(arrays["contribution"] - still).argmax())  # where position matters most
     text = panel.facts.text()
     assert figure(reply.raw * reply.scale) in text  # type: ignore[attr-defined]
     assert "half-split: i with i + 4" in text
