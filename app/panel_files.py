@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, QSaveFile, Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage, QPainter
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage, QPainter, QRegion
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.exporter import default_folder, safe_stem
@@ -150,9 +150,8 @@ def picture(widget: QWidget) -> QImage:
     image.setDevicePixelRatio(ratio)
     panel: Panel = widget  # type: ignore[assignment]
     image.fill(panel.ctx.theme.palette.panel)
-    painter = QPainter(image)
-    widget.render(painter, QPoint(), flags=QWidget.RenderFlag.DrawChildren)  # type: ignore[call-overload]
-    painter.end()
+    with QPainter(image) as painter:
+        widget.render(painter, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
     return image
 
 
@@ -172,6 +171,21 @@ def as_text(tables: Sequence[Table], kind: str) -> str:
     for name, lines in tables:
         parts.append("\n".join([_cell(f"# {name}"), *(",".join(_cell(text) for text in line) for line in lines)]))
     return "\n\n".join(parts) + "\n"
+
+
+def as_tabs(tables: Sequence[Table]) -> str:
+    """Tables for the clipboard: cells between tabs, each table under its name where there are several."""
+    parts = []
+    for name, lines in tables:
+        rows = ["\t".join(_plain_cell(text) for text in line) for line in lines]
+        parts.append("\n".join([*([name] if len(tables) > 1 else []), *rows]))
+    return "\n\n".join(parts)
+
+
+def _plain_cell(text: str) -> str:
+    """A cell without the characters that end one, and that starts no formula."""
+    text = text.replace("\t", "⇥").replace("\n", "⏎")
+    return f"'{text}" if text[:1] in {"=", "+", "@"} or (text[:1] == "-" and not _is_number(text)) else text
 
 
 def write_whole(path: Path, data: bytes) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.plain import tip as plain_tip
 from app.widgets.elided_label import ElidedLabel
@@ -45,39 +46,21 @@ Planner = Callable[[float, float], Plan]
 
 
 class Card(QWidget):
-    """A caption over a widget; `tool` at the caption's right."""
+    """A caption over a widget. `tool`: stands at the right of the caption, or of the switch; the grid places it."""
 
     def __init__(self, theme: Theme, title: str, body: QWidget, *, tool: QWidget | None = None) -> None:
         super().__init__()
         self._theme, self.title, self.body, self.tool = theme, title, body, tool
+        self._shared = False
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
-        self.head = QWidget()
-        self._row = QHBoxLayout(self.head)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(8)
         self.caption = ElidedLabel(title)
         self.caption.setProperty("role", "hint")
-        self._row.addWidget(self.caption, 1)
-        column.addWidget(self.head)
+        column.addWidget(self.caption)
         column.addWidget(body, 1)
-        self.set_alone()
         theme.changed.connect(self._fit)
         self._fit()
-
-    def set_alone(self) -> None:
-        """With its caption and its tool over it."""
-        if self.tool is not None:
-            self._row.addWidget(self.tool, 0, Qt.AlignmentFlag.AlignVCenter)
-            self.tool.show()
-        self.head.setVisible(bool(self.title) or self.tool is not None)
-
-    def set_shared(self, row: QHBoxLayout) -> None:
-        """Under a switch, which names it: its tool goes into the switch's row."""
-        if self.tool is not None:
-            row.addWidget(self.tool, 0, Qt.AlignmentFlag.AlignVCenter)
-        self.head.hide()
 
     def set_caption(self, text: str) -> None:
         """What the line over the widget says."""
@@ -85,12 +68,23 @@ class Card(QWidget):
             self.caption.setText(text)
             self.caption.setToolTip(plain_tip(text))
 
+    def set_shared(self, *, shared: bool) -> None:
+        """Under a switch, which names it, there is no caption."""
+        self._shared = shared
+        self._fit()
+
     def _fit(self) -> None:
-        self.head.setFixedHeight(self._theme.px(HEAD if self.tool is None else TOOL_HEAD))
+        self.caption.setFixedHeight(self._theme.px(HEAD if self.tool is None else TOOL_HEAD))
+        room = self.tool.sizeHint().width() + 8 if self.tool is not None else 0
+        self.caption.setContentsMargins(0, 0, room, 0)
+        self.caption.setVisible(not self._shared and bool(self.title))
 
 
 class CardGrid(QWidget):
-    """`cards`: in the order of the switches. `chosen` carries the card a person switched to."""
+    """`cards`: in the order of the switches, each with its name there. `chosen` carries the card that was switched to.
+
+    Cards, switches and tools are children of the grid and stay so; it only moves and shows them.
+    """
 
     chosen = Signal(str)
 
@@ -100,28 +94,30 @@ class CardGrid(QWidget):
         self.cards = {key: card for key, (card, _) in cards.items()}
         self._names = {key: name for key, (_, name) in cards.items()}
         self._front: dict[str, int] = {}
-        self._switches: list[Segmented] = []
+        self._switches: dict[tuple[str, ...], Segmented] = {}
         self._plan: Plan | None = None
         self._clock = 0
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(GAP)
-        self._grid.setVerticalSpacing(ROW_GAP)
-        self._holders: dict[Slot, QWidget] = {}
         for card in self.cards.values():
             card.setParent(self)
+            if card.tool is not None:
+                card.tool.setParent(self)
         theme.changed.connect(self._replan)
 
     @property
     def plan(self) -> Plan | None:
         return self._plan
 
+    @property
+    def switches(self) -> tuple[Segmented, ...]:
+        """The switches in use."""
+        slots = self._plan.slots if self._plan else ()
+        return tuple(self._switches[slot.cards] for slot in slots if len(slot.cards) > 1)
+
     def show_card(self, key: str) -> None:
         """Brings a card to the front of the place it shares."""
         self._clock += 1
         self._front[key] = self._clock
-        if self._plan is not None:
-            self._place(self._plan)
+        self._arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -135,70 +131,64 @@ class CardGrid(QWidget):
 
     def _replan(self) -> None:
         scale = self._theme.text_scale
-        plan = self._planner(self.width() / scale, self.height() / scale)
-        if plan != self._plan:
-            self._plan = plan
-            self._place(plan)
+        self._plan = self._planner(self.width() / scale, self.height() / scale)
+        self._arrange()
 
-    def _place(self, plan: Plan) -> None:
-        focused = self.focusWidget()
-        for switch in self._switches:
-            switch.setParent(None)
-            switch.deleteLater()
-        self._switches = []
-        for holder in self._holders.values():
-            self._grid.removeWidget(holder)
-        old = list(self._holders.values())
-        self._holders = {}
-        for slot in plan.slots:
-            holder = QWidget(self)
-            column = QVBoxLayout(holder)
-            column.setContentsMargins(0, 0, 0, 0)
-            column.setSpacing(4)
+    def _arrange(self) -> None:
+        """Moves everything to where the plan has it."""
+        if self._plan is None:
+            return
+        lefts, widths = _shares(self.width(), self._plan.widths, GAP)
+        tops, heights = _shares(self.height(), self._plan.heights, ROW_GAP)
+        used = set()
+        for slot in self._plan.slots:
+            last_col, last_row = slot.col + slot.cols - 1, slot.row + slot.rows - 1
+            rect = QRect(lefts[slot.col], tops[slot.row], lefts[last_col] + widths[last_col] - lefts[slot.col],
+                         tops[last_row] + heights[last_row] - tops[slot.row])  # fmt: skip
             front = max(slot.cards, key=lambda key: self._front.get(key, 0))
-            row = QHBoxLayout()
-            row.setContentsMargins(0, 0, 0, 0)
-            if len(slot.cards) > 1:
-                row.addWidget(self._switch(slot, front))
-                row.addStretch(1)
-                column.addLayout(row)
+            shared = len(slot.cards) > 1
+            below = rect
+            if shared:
+                switch = self._switch(slot.cards)
+                switch.set_key(front)
+                switch.setGeometry(QRect(rect.topLeft(), switch.sizeHint()))
+                switch.show()
+                used.add(slot.cards)
+                below = rect.adjusted(0, switch.height() + 4, 0, 0)
             for key in slot.cards:
-                card = self.cards[key]
-                column.addWidget(card, 1)
-                if len(slot.cards) > 1:
-                    card.set_shared(row)
-                else:
-                    card.set_alone()
-            self._show_front(slot, front)
-            self._grid.addWidget(holder, slot.row, slot.col, slot.rows, slot.cols)
-            holder.show()
-            self._holders[slot] = holder
-        for holder in old:
-            holder.deleteLater()
-        for index in range(max(self._grid.columnCount(), len(plan.widths))):
-            self._grid.setColumnStretch(index, plan.widths[index] if index < len(plan.widths) else 0)
-        for index in range(max(self._grid.rowCount(), len(plan.heights))):
-            self._grid.setRowStretch(index, plan.heights[index] if index < len(plan.heights) else 0)
-        if focused is not None and focused.isVisible():
-            focused.setFocus()
+                self._put(self.cards[key], rect, below, front=key == front, shared=shared)
+        for cards, switch in self._switches.items():
+            if cards not in used:
+                switch.hide()
 
-    def _switch(self, slot: Slot, front: str) -> Segmented:
-        items = [(key, self._names[key]) for key in slot.cards]
-        switch = Segmented(self._theme, items, label=self._label)
-        switch.set_key(front)
-        switch.keyChanged.connect(lambda key: self._switched(slot, key))
-        self._switches.append(switch)
-        return switch
+    def _put(self, card: Card, rect: QRect, below: QRect, *, front: bool, shared: bool) -> None:
+        card.set_shared(shared=shared)
+        card.setGeometry(below)
+        card.setVisible(front)
+        if card.tool is not None:
+            size = card.tool.sizeHint()
+            high = self._theme.px(TOOL_HEAD)
+            corner = QPoint(rect.right() + 1 - size.width(), rect.top() + (high - size.height()) // 2)
+            card.tool.setGeometry(QRect(corner, size))
+            card.tool.setVisible(front)
+            card.tool.raise_()
 
-    def _switched(self, slot: Slot, key: str) -> None:
-        self._clock += 1
-        self._front[key] = self._clock
-        self._show_front(slot, key)
+    def _switch(self, cards: tuple[str, ...]) -> Segmented:
+        """The switch of cards that share a place; kept, as the same places come back."""
+        if cards not in self._switches:
+            switch = Segmented(self._theme, [(key, self._names[key]) for key in cards], label=self._label, parent=self)
+            switch.keyChanged.connect(self._switched)
+            self._switches[cards] = switch
+        return self._switches[cards]
+
+    def _switched(self, key: str) -> None:
+        self.show_card(key)
         self.chosen.emit(key)
 
-    def _show_front(self, slot: Slot, front: str) -> None:
-        for key in slot.cards:
-            card = self.cards[key]
-            card.setVisible(key == front)
-            if card.tool is not None:
-                card.tool.setVisible(key == front)
+
+def _shares(length: int, shares: tuple[int, ...], gap: int) -> tuple[list[int], list[int]]:
+    """Where stretches of `length` px begin, and how long they are, with gaps between them."""
+    room, whole = max(length - gap * (len(shares) - 1), len(shares)), sum(shares)
+    edges = [room * sum(shares[:i]) // whole for i in range(len(shares) + 1)]
+    starts = [edge + gap * i for i, edge in enumerate(edges[:-1])]
+    return starts, [end - start for start, end in itertools.pairwise(edges)]

@@ -159,6 +159,7 @@ class GrowthPlot(QWidget):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         position = self.position_at(event.position().x())
         if event.button() == Qt.MouseButton.LeftButton and position is not None:
+            self.set_cursor(position)
             self.positionClicked.emit(position)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -1,0 +1,279 @@
+"""The KV panel with the engine's own numbers, driven by mouse and keys."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.panels.kv import KvPanel, plan
+from app.theme import Theme
+from model.loading import LoadedModel
+from model.protocol.kv_requests import GetKv, GetKvContents, MeasureRecompute
+from model.run import Run
+from model.views.kv import kv_contents, kv_reply
+from tests.app.model_bench import ModelBench
+from tests.model.family_cases import CASES
+from tests.model.reference import decoder_for, reference
+from tests.model.tiny import loaded, made, random_ids
+
+Key, LEFT, NONE = Qt.Key, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+WIDE, TALL = (1360, 200), (1360, 780)
+
+
+def family(name: str) -> LoadedModel:
+    case = CASES[name]
+    judge = reference(case.reference, gain=case.gain, attention=case.attention, **case.fields)
+    return loaded(decoder_for(judge.config, judge.tensors))
+
+
+def shown(
+    qtbot: QtBot,
+    folder: Path,
+    model: LoadedModel | None = None,
+    size: tuple[int, int] = TALL,
+    n: int = 12,
+    steps: int = 3,
+) -> tuple[KvPanel, ModelBench, Run]:
+    bench = ModelBench(folder, Theme("dark"), model or made())
+    panel = KvPanel(bench.ctx)
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show()
+    qtbot.waitExposed(panel)
+    run = bench.run(random_ids(n), steps)
+    bench.selection.set_layer_head(1, 2)
+    bench.selection.set_cell(8, 1)
+    settled(qtbot, panel, bench)
+    return panel, bench, run
+
+
+def settled(qtbot: QtBot, panel: KvPanel, bench: ModelBench) -> None:
+    def done() -> bool:
+        return not bench.engine.waiting and not panel._pending and bool(panel.contents.heat.tiles)
+
+    qtbot.waitUntil(done, timeout=4000)
+
+
+def column(lines: list[list[str]], index: int) -> list[str]:
+    return [line[index] for line in lines]
+
+
+def test_every_number_is_the_engines(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench, run = shown(qtbot, tmp_path)
+    reply, arrays = kv_reply(run)
+    growth = panel.plot.growth
+    assert growth is not None
+    assert (growth.used, growth.length) == (reply.used, 15)
+    assert growth.used_at(14) == reply.used
+    assert [growth.used_at(i) for i in (0, 11)] == [
+        12 * reply.bytes_per_token
+    ] * 2  # the prefill fills its rows at once
+    assert growth.allocated_at(14) == reply.allocated
+    assert dict(growth.layouts) == {"MHA": reply.bytes_per_token_mha, "MQA": reply.bytes_per_token_mqa}
+    assert f"{reply.formula:,} B" in panel.grid.cards["growth"].caption.text()
+    heads = panel.heads.as_lines()
+    assert column(heads, 0) == ["MHA, 4 KV", "GQA, 2 KV", "MQA, 1 KV"]
+    assert column(heads, 1) == [f"{reply.bytes_per_token * f // 2:,} B" for f in (4, 2, 1)]
+    left = panel.left.as_lines()
+    assert left[0][1] == f"{reply.tokens_left_context:,} tokens"
+    assert left[1][1] == f"{reply.tokens_left_memory:,} tokens"
+    assert len(panel.layers.rows) == 3
+    assert sum(arrays["used"]) == reply.used
+    phases = panel.phases.as_lines()
+    assert phases[0][1:] == ["prefill, 12 tok", "decode, 1 tok"]
+    rate = reply.prefill.flops / reply.prefill.ms * 1e3
+    assert phases[3][1].split()[1].endswith("FLOP/s")
+    assert float(phases[3][1].split()[0]) == pytest.approx(
+        rate / {"MFLOP/s": 1e6, "GFLOP/s": 1e9, "KFLOP/s": 1e3}[phases[3][1].split()[1]], rel=0.01  # three digits
+    )  # fmt: skip
+
+
+def test_contents_are_the_caches_and_follow_the_selection(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, run = shown(qtbot, tmp_path)
+    heat = panel.contents.heat
+    assert panel.contents.place() == (1, 1)  # query head 2 reads KV head 1
+    np.testing.assert_array_equal(heat.tiles[-1].values, kv_contents(run, 1, 1, "k", (0, 15)))
+    assert heat.newest == 14
+    QTest.mouseClick(panel.contents.kind._segments["v"], LEFT)
+    settled(qtbot, panel, bench)
+    np.testing.assert_array_equal(heat.tiles[-1].values, kv_contents(run, 1, 1, "v", (0, 15)))
+    QTest.mouseClick(panel.contents.kind._segments["k_unrotated"], LEFT)
+    settled(qtbot, panel, bench)
+    np.testing.assert_array_equal(heat.tiles[-1].values, kv_contents(run, 1, 1, "k_unrotated", (0, 15)))
+    panel.contents.kv_head.keyChosen.emit(0)
+    panel.contents.layer.keyChosen.emit(2)
+    assert (bench.selection.layer, bench.selection.head) == (2, 0)
+    bench.selection.set_layer_head(0, 1)
+    settled(qtbot, panel, bench)
+    assert panel.contents.place() == (0, 0)
+
+
+def test_hover_and_selection_are_linked_both_ways(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, _run = shown(qtbot, tmp_path)
+    heat, selection = panel.contents.heat, bench.selection
+    at = heat.cell_rect((6, 3)).center().toPoint()
+    QTest.mouseMove(panel.windowHandle(), heat.mapTo(panel, at))
+    QApplication.processEvents()
+    assert selection.hover_token == 6
+    qtbot.waitUntil(lambda: panel.plot._hovered == 6)
+    QTest.mouseClick(heat, LEFT, NONE, at)
+    assert selection.key == 6
+    selection.set_hover(token=9)
+    qtbot.waitUntil(lambda: heat.linked == 9 and panel.plot._hovered == 9)
+    spot = QPoint(round(panel.plot.x_of(3.5)), round(panel.plot.plot_rect().center().y()))
+    QTest.mouseClick(panel.plot, LEFT, NONE, spot)
+    assert selection.key == 3
+    panel.plot.setFocus()
+    QTest.keyClick(panel.plot, Key.Key_Right)
+    assert selection.key == 4
+    qtbot.waitUntil(lambda: heat.selected == (4, 3))
+    heat.setFocus()
+    QTest.keyClick(heat, Key.Key_Down)
+    assert selection.key == 5
+    row = panel.layers.visualRect(panel.layers.model().index(2, 0)).center()
+    QTest.mouseClick(panel.layers.viewport(), LEFT, NONE, row)
+    assert selection.layer == 2
+
+
+def test_the_table_twin_and_copy_hold_the_same_numbers(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, run = shown(qtbot, tmp_path)
+    values = kv_contents(run, 1, 1, "k", (0, 15))
+    bench.selection.set_key(4)
+    settled(qtbot, panel, bench)
+    panel.contents.heat.setFocus()
+    QTest.keyClick(panel.contents.heat, Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    settled(qtbot, panel, bench)
+    assert np.float32(QGuiApplication.clipboard().text()) == values[4, 0]
+    panel.contents.copy("matrix")
+    settled(qtbot, panel, bench)
+    lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
+    np.testing.assert_array_equal(np.array([line[1:] for line in lines[1:]], np.float32), values)
+    panel.toggle_table()
+    table = panel.contents._table
+    assert table is not None
+    qtbot.waitUntil(lambda: not bench.engine.waiting and table.blocks.value(14, 7) is not None)
+    assert table.blocks.value(14, 7) == float(values[14, 7])
+    panel.toggle_table()
+    assert not panel.contents.as_table
+
+
+def test_what_a_cache_saves_is_measured_on_request_only(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, _run = shown(qtbot, tmp_path)
+    assert not bench.engine.asked_of(MeasureRecompute)
+    assert panel.step.as_lines()[5][2] == "not measured"
+    QTest.mouseClick(panel.measure, LEFT)
+    assert panel.measure.text() == "Cancel"
+    settled(qtbot, panel, bench)
+    assert panel.measure.text() == "Measure"
+    lines = panel.step.as_lines()
+    assert all(text.endswith((" ms", " s")) for text in lines[5][1:])
+    assert lines[6][2].endswith(" ×")
+    bench.step()
+    settled(qtbot, panel, bench)
+    assert panel.step.as_lines()[5][2] == "not measured"  # what was measured is of the text before
+
+
+def test_a_step_asks_once_and_a_hidden_panel_asks_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, run = shown(qtbot, tmp_path)
+    before = len(bench.engine.asked_of(GetKv))
+    for _ in range(5):
+        bench.step()
+    settled(qtbot, panel, bench)
+    assert len(bench.engine.asked_of(GetKv)) == before + 1
+    assert panel.plot.growth is not None and panel.plot.growth.length == 20
+    np.testing.assert_array_equal(panel.contents.heat.tiles[-1].values, kv_contents(run, 1, 1, "k", (0, 20)))
+    panel.hide()
+    asked = len(bench.engine.asked)
+    bench.step()
+    bench.selection.set_layer(0)
+    QTest.qWait(60)
+    assert len(bench.engine.asked) == asked
+
+
+def test_a_long_context_is_pooled_and_its_cells_are_fetched(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, run = shown(qtbot, tmp_path, made(n_ctx=4096), n=3000, steps=1)
+    heat = panel.contents.heat
+    assert heat.tiles[-1].values is None
+    assert heat.tiles[-1].pixels.shape[0] <= heat.height() * heat.devicePixelRatioF()
+    bench.selection.set_key(2500)
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: heat.value_of((2500, 0)) is not None)
+    assert heat.value_of((2500, 0)) == float(kv_contents(run, 1, 1, "k", (2500, 2501))[0, 0])
+    low, high = heat.bar.values[0], heat.bar.values[2]  # type: ignore[union-attr]
+    heat.set_view(heat.view.zoomed(60, at=(2500, 4), shape=heat.shape, least=4))
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: heat.tiles[-1].values is not None)
+    message = bench.engine.asked_of(GetKvContents)[-1]
+    assert isinstance(message, GetKvContents) and message.top == pytest.approx(high)
+    assert (heat.bar.values[0], heat.bar.values[2]) == (low, high)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bloom, heads not a power of two", "mixtral"])
+def test_models_without_rope_or_with_experts(qtbot: QtBot, tmp_path: Path, name: str) -> None:
+    model = family(name)
+    panel, _bench, run = shown(qtbot, tmp_path, model)
+    rope = model.decoder.config.positions == "rope"
+    assert panel.contents.kind._segments["k_unrotated"].isEnabled() == rope
+    layer, kv_head = panel.contents.place()
+    np.testing.assert_array_equal(panel.contents.heat.tiles[-1].values, kv_contents(run, layer, kv_head, "k", (0, 15)))
+    assert panel.heads.as_lines()[0][0].startswith("MHA")
+    assert len(panel.layers.rows) == model.info.n_layers
+
+
+def test_sliding_windows_are_told(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench, run = shown(
+        qtbot, tmp_path, made(layer_kinds=("sliding", "full", "sliding"), sliding_window=7), n=20
+    )
+    lines = panel.layers.as_lines()
+    assert column(lines, 3) == ["window", "7", "all", "7"]
+    assert panel.left.as_lines()[-1][0] == "sliding windows need"
+    assert kv_reply(run)[0].served < kv_reply(run)[0].used
+
+
+def test_picture_and_tables_become_files(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, run = shown(qtbot, tmp_path)
+    files = panel.files()
+
+    def save(name: str) -> Path:
+        with qtbot.waitSignal(files.ended, timeout=5000) as ended:
+            files.save(tmp_path / name)
+            qtbot.waitUntil(lambda: not bench.engine.waiting)
+        assert ended.args == [tmp_path / name]
+        return tmp_path / name
+
+    image = QImage(str(save("kv.png")))
+    assert image.width() == 2 * panel.width()
+    assert len({image.pixel(x, image.height() // 3) for x in range(0, image.width(), 7)}) > 8
+    tables = json.loads(save("kv.json").read_text(encoding="utf-8"))
+    assert len(tables["bytes by position"]) == 16
+    lines = tables["K of layer 1, KV head 1"]
+    cells = np.array([line[2:] for line in lines[1:]], np.float32)
+    np.testing.assert_array_equal(cells, kv_contents(run, 1, 1, "k", (0, 15)))
+    with save("kv.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert ["15", str(kv_reply(run)[0].used)] == rows[16][:2]
+    dialog = files.open()
+    assert any("svg" in text for text in dialog.nameFilters())
+    dialog.close()
+
+
+@pytest.mark.parametrize("size", [(1360, 780), (1360, 180), (960, 130), (700, 180), (420, 300)])
+def test_every_part_is_reachable_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
+    panel, _bench, _run = shown(qtbot, tmp_path, size=size)
+    cards = [key for slot in plan(*size).slots for key in slot.cards]
+    assert sorted(cards) == sorted(panel.grid.cards)
+    for key, card in panel.grid.cards.items():
+        panel.grid.show_card(key)
+        assert card.isVisible()
+        assert card.rect().width() > 100
+    for slot in panel.grid.plan.slots if panel.grid.plan else ():
+        assert sum(panel.grid.cards[key].isVisible() for key in slot.cards) == 1

@@ -1,0 +1,153 @@
+"""The model panel: its words, counts and costs against the model itself, and the proof on request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.panels.model_card import ModelPanel, plan
+from app.theme import Theme
+from model.loading import LoadedModel
+from model.protocol.card_requests import GetModelCard
+from model.protocol.engine_requests import SelfCheck
+from model.views.model_card import model_card
+from tests.app.model_bench import ModelBench
+from tests.model.family_cases import CASES
+from tests.model.reference import decoder_for, reference
+from tests.model.tiny import loaded, made, random_ids
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def family(name: str) -> LoadedModel:
+    case = CASES[name]
+    judge = reference(case.reference, gain=case.gain, attention=case.attention, **case.fields)
+    return loaded(decoder_for(judge.config, judge.tensors))
+
+
+def shown(
+    qtbot: QtBot, folder: Path, model: LoadedModel | None = None, size: tuple[int, int] = (1360, 500)
+) -> tuple[ModelPanel, ModelBench]:
+    bench = ModelBench(folder, Theme("light"), model or made())
+    panel = ModelPanel(bench.ctx)
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show()
+    qtbot.waitExposed(panel)
+    settled(qtbot, panel, bench)
+    return panel, bench
+
+
+def settled(qtbot: QtBot, panel: ModelPanel, bench: ModelBench) -> None:
+    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and bool(panel.words.facts), timeout=4000)
+
+
+def words(panel: ModelPanel) -> dict[str, str]:
+    return dict(panel.words.facts)
+
+
+def test_counts_and_costs_are_the_models(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    counted = sum(weight.numel() for weight in bench.model.decoder.parameters())
+    lines = panel.parts.as_lines()
+    assert lines[-1][:2] == ["all", f"{counted:,}"]
+    assert sum(int(line[1].replace(",", "")) for line in lines[1:-1]) == counted
+    costs = dict(panel.costs.as_lines())
+    card = model_card(bench.model)
+    assert costs["weights in float32"].split()[0] == f"{counted * 4 / 1e3:.3g}"
+    assert costs["KV cache a token"] == f"{card.kv_bytes_per_token:,} B"
+    assert "prefill of 1,024 tokens" in costs  # without a run
+    assert [row[0].strong for row in panel.costs.rows[:3]] == [True, False, False]  # float32 is what is loaded
+    bench.run(random_ids(20), 2)
+    settled(qtbot, panel, bench)
+    assert "prefill of 20 tokens" in dict(panel.costs.as_lines())
+    assert dict(panel.source.facts)["Device"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("llama", {"Attention": "GQA", "Positions": "RoPE", "Norm": "RMSNorm", "Feed-forward": "Gated"}),
+        ("llama, one KV head", {"Attention": "MQA"}),
+        ("llama, every head its own", {"Attention": "MHA"}),
+        ("gpt2", {"Positions": "Learned", "Norm": "LayerNorm", "Feed-forward": "Plain", "Head": "Tied"}),
+        ("bloom, heads not a power of two", {"Positions": "ALiBi", "Attention": "MHA"}),
+        ("mixtral", {"Feed-forward": "experts"}),
+        ("gpt_neox", {"Residual": "Parallel"}),
+    ],
+)
+def test_the_configuration_is_told_in_words(qtbot: QtBot, tmp_path: Path, name: str, said: dict[str, str]) -> None:
+    panel, _bench = shown(qtbot, tmp_path, family(name))
+    for part, word in said.items():
+        assert word in words(panel)[part]
+    assert all(text.endswith(".") or part == "Size" for part, text in words(panel).items())
+
+
+def test_experts_have_active_parameters(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, family("mixtral"))
+    lines = panel.parts.as_lines()
+    active = model_card(bench.model).active_parameters
+    assert lines[-1][:2] == ["active", f"{active:,}"]
+    assert active < sum(weight.numel() for weight in bench.model.decoder.parameters())
+
+
+def test_the_proof_runs_on_request(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    assert not panel.check_all.isEnabled()
+    bench.run(random_ids(20), 3)
+    settled(qtbot, panel, bench)
+    assert panel.check_all.isEnabled()
+    QTest.mouseClick(panel.check_all, LEFT)
+    assert panel.check_all.text() == "Cancel"
+    assert SelfCheck(quick=False) in bench.engine.asked
+    qtbot.waitUntil(lambda: panel.check_all.text() == "Check all" and not panel._pending)
+    found = bench.session.self_check
+    assert found is not None and len(found.rows) == 9
+    assert [line[0] for line in panel.checks.as_lines()[1:]] == ["✓"] * 9
+    assert panel.grid.cards["checks"].caption.text() == "self-check · 9 of 9 hold"
+
+
+def test_rows_and_words_are_copied_and_exported(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench = shown(qtbot, tmp_path)
+    panel.parts.selectRow(0)
+    panel.parts.setFocus()
+    QTest.keyClick(panel.parts, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "\t".join(panel.parts.as_lines()[1])
+    panel.words.setFocus()
+    QTest.keyClick(panel.words, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == panel.words.text()
+    files = panel.files()
+    with qtbot.waitSignal(files.ended, timeout=5000):
+        files.save(tmp_path / "model.json")
+    tables = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert tables["parameters"] == panel.parts.as_lines()
+
+
+def test_a_hidden_panel_asks_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel.hide()
+    asked = len(bench.engine.asked_of(GetModelCard))
+    bench.run(random_ids(9), 1)
+    QTest.qWait(60)
+    assert len(bench.engine.asked_of(GetModelCard)) == asked
+
+
+@pytest.mark.parametrize("size", [(1360, 500), (1360, 180), (900, 130), (600, 180), (400, 300)])
+def test_every_part_is_reachable_by_keys_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
+    panel, _bench = shown(qtbot, tmp_path, size=size)
+    found = plan(panel.grid.width(), panel.grid.height())
+    assert sorted(key for slot in found.slots for key in slot.cards) == sorted(panel.grid.cards)
+    for switch in panel.grid.switches:
+        seen = [switch.key()]
+        switch._segments[switch.key()].setFocus()
+        for _ in range(len(switch._segments) - 1):
+            QTest.keyClick(switch._segments[switch.key()], Qt.Key.Key_Right)
+            seen.append(switch.key())
+            assert panel.grid.cards[switch.key()].isVisible()
+        assert seen == list(switch._segments)
