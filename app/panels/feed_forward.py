@@ -99,7 +99,7 @@ class FeedForwardPanel(Panel):
         self.table = DataTable(theme, tr("Strongest neurons"))
         self.map = MapPage(self)
         self.function = LinePlot(theme, tr("Activation function"), x_name=tr("gate"))
-        self.norms = LinePlot(theme, tr("Norms by layer"), x_name=tr("layer"), y_name="‖x‖", log=True)
+        self.norms = LinePlot(theme, tr("Norms by layer"), x_name=tr("layer"), y_name="‖x‖", log=True, whole=True)
         self.readout = Readout(theme)
         self.readout.setAccessibleName(tr("The cell pointed at"))
         self.where.row.addWidget(self.readout, 20)

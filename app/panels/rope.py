@@ -92,7 +92,9 @@ class RopePanel(Panel):
         self.grid = PlaneGrid(theme, tr("All pairs as planes"))
         self.bars = BarPlot(theme, tr("What each pair adds to q·k"), title=tr("share of q·k by pair"))
         self.table = DataTable(theme, tr("Pairs as a table"), self)
-        self.curve = LinePlot(theme, tr("Score by distance"), x_name=tr("distance"), y_name="q·k/√d", zero=False)
+        self.curve = LinePlot(
+            theme, tr("Score by distance"), x_name=tr("distance"), y_name="q·k/√d", zero=False, whole=True
+        )
         self.facts = FactList(theme, tr("The rotation in numbers"))
         self.instead = _Instead(self)
         self._make_menu()
@@ -396,7 +398,7 @@ class _Instead(QWidget):
         self.words.setWordWrap(True)
         self.facts = FactList(panel.ctx.theme, tr("Positions in numbers"))
         self.facts.setMinimumHeight(40)
-        self.plot = LinePlot(panel.ctx.theme, tr("Position by position"))
+        self.plot = LinePlot(panel.ctx.theme, tr("Position by position"), whole=True)
         left = QVBoxLayout()
         left.setSpacing(10)
         left.addWidget(self.words)

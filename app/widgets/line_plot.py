@@ -74,7 +74,8 @@ class _Frame:
 
 
 class LinePlot(QWidget):
-    """`xHovered` (NaN: none) and `xClicked` carry the x of the nearest point of the first line. Arrow keys move it."""
+    """`xHovered` (NaN: none) and `xClicked` carry the x of the nearest point of the first line. Arrow keys move it.
+    `whole`: x counts something, so that halves are no ticks."""
 
     xHovered = Signal(float)
     xClicked = Signal(float)
@@ -89,11 +90,12 @@ class LinePlot(QWidget):
         right_name: str = "",
         log: bool = False,
         zero: bool = True,
+        whole: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._theme, self._x_name, self._y_name, self._right_name = theme, x_name, y_name, right_name
-        self._log, self._zero = log, zero
+        self._log, self._zero, self._whole = log, zero, whole
         self.lines: tuple[Line, ...] = ()
         self._marks: tuple[Mark, ...] = ()
         self._cursor: float | None = None
@@ -303,6 +305,8 @@ class LinePlot(QWidget):
         widest = metrics.horizontalAdvance(short(frame.x[1])) + 16
         free = -math.inf
         for value in ticks(*frame.x, max(1, int(plot.width() / max(widest, 1)))):
+            if self._whole and value != int(value):
+                continue
             text = short(value)
             width = metrics.horizontalAdvance(text)
             left = min(max(frame.px(value) - width / 2, plot.left() - 2), plot.right() - width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from model.protocol.rope_requests import GetRope
 from model.rope import RopeSpec
 from model.views.rope import rope_reply
 from tests.app.model_bench import ModelBench
-from tests.model.tiny import llama, made, random_ids
+from tests.model.tiny import llama, made, model_of, random_ids
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
@@ -286,3 +287,29 @@ def test_the_layout_follows_the_room_back_and_forth(qtbot: QtBot, tmp_path: Path
         dock.resize(1360, height)
         qtbot.waitUntil(lambda tall=tall: panel._arranged.startswith("tall" if tall else "low"))  # type: ignore[misc]
         qtbot.waitUntil(lambda height=height: panel.height() <= height)  # type: ignore[misc] # nothing is scrolled
+
+
+FAMILIES = [
+    ("GPT2", {"n_embd": 48, "n_layer": 3, "n_head": 6, "n_positions": 64}),
+    ("Bloom", {"hidden_size": 48, "n_layer": 3, "n_head": 6}),
+    ("GPTNeoX", {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 80,
+                 "max_position_embeddings": 64}),
+    ("Mixtral", {"hidden_size": 32, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+                 "num_key_value_heads": 2, "num_local_experts": 6, "num_experts_per_tok": 2,
+                 "max_position_embeddings": 128, "sliding_window": None}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "fields"), FAMILIES)
+def test_every_family_shows_its_positions(qtbot: QtBot, tmp_path: Path, family: str, fields: dict[str, Any]) -> None:
+    bench, panel = shown(qtbot, tmp_path, model_of(family, **fields)[1])
+    rotary = family in {"GPTNeoX", "Mixtral"}
+    assert panel.grid.isVisible() == rotary
+    assert panel.instead.isVisible() != rotary
+    if family == "GPTNeoX":
+        assert "4 of 16 dims" in panel.facts.text()
+        assert "the rest gives" in panel.facts.text()
+    for head in range(panel.where.head_box.count()):
+        bench.selection.set_head(head)
+        settled(qtbot, bench, panel)
+        qtbot.waitUntil(lambda head=head: panel.reply.head == head)  # type: ignore[misc,union-attr]
