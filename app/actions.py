@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.commands import Command
 from app.i18n import LANGUAGES
+from app.run_file_actions import run_file_commands
 from app.theme import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def commands_of(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
     """All of them, in the order of the menus."""
     return (
         *file_commands(window),
+        *run_file_commands(ctx, window),
         *run_commands(ctx),
         *look_commands(ctx),
         *view_commands(window),
@@ -30,7 +32,9 @@ def commands_of(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
 def file_commands(window: MainWindow) -> tuple[Command, ...]:
     """Opening, exporting, leaving."""
     return (
-        Command(id="file.open", title="Open a model …", shortcuts=("Ctrl+O",), menu="File", run=window.ask_open),
+        Command(
+            id="file.open", title="Open a model or a run …", shortcuts=("Ctrl+O",), menu="File", run=window.ask_open
+        ),
         Command(id="file.quit", title="Quit", shortcuts=("Ctrl+Q",), menu="File", group=9, run=lambda: _close(window)),
     )
 
@@ -50,7 +54,7 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
         return session.run is not None and session.can_run
 
     def has_steps() -> bool:
-        return has_run() and not session.busy and bool(session.run and session.run.path)
+        return session.can_look and not session.busy and bool(session.run and session.run.path)
 
     def can_step() -> bool:
         return has_run() and session.phase in {"ready", "decode"}
@@ -94,7 +98,7 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
         ),
         Command(
             id="run.last", title="Last step", shortcuts=("End",), keys="unclaimed", menu="Run", group=2,
-            enabled=lambda: has_run() and not session.busy, run=session.last,
+            enabled=lambda: session.run is not None and session.can_look and not session.busy, run=session.last,
         ),
         Command(
             id="run.restart_engine", title="Restart the engine", menu="Run", group=3, run=session.restart_engine,

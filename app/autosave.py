@@ -184,5 +184,5 @@ class BringBack(QObject):
                 session.open_model(saved.source)
             return
         self._waiting = False
-        if saved.kept is not None:
+        if saved.kept is not None and session.can_run:  # a recorded run is there already
             session.restore(saved.kept)

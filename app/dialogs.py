@@ -24,9 +24,11 @@ from PySide6.QtWidgets import (
 
 from app.i18n import tr
 from app.keys import shortcut_text
+from app.model_desk import is_run_file
 from app.statusbar import size
 from app.theme import active
 from model.protocol.engine_requests import LoadPlan, PlanModel
+from model.protocol.run_file_requests import PeekRun, RunFileInfo
 
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
@@ -181,7 +183,7 @@ class OpenDialog(QDialog):
     def _browse_file(self) -> None:
         folder = self._session.settings.values.last_folder
         path, _ = QFileDialog.getOpenFileName(
-            self, tr("Open a model"), folder, tr("Models (*.gguf *.safetensors *.json)")
+            self, tr("Open a model"), folder, tr("Models and runs (*.gguf *.safetensors *.json *.dscope)")
         )
         if path:
             self.source.setText(path)
@@ -211,12 +213,28 @@ class OpenDialog(QDialog):
             if source == self.source.text().strip() and error.code not in {"superseded", "cancelled"}:
                 self.plan.setText(error.message)
 
+        if is_run_file(source):
+            self._session.engine.request(
+                PeekRun(path=source),
+                on_reply=lambda info, _arrays: self._show_run(source, info),
+                on_error=failed,
+                slot="dialog.plan",
+            )
+            return
         self._session.engine.request(
             PlanModel(source=source, device=self.device.currentData(), dtype=self.dtype.currentData()),
             on_reply=done,
             on_error=failed,
             slot="dialog.plan",
         )
+
+    def _show_run(self, source: str, info: RunFileInfo) -> None:
+        if source == self.source.text().strip():
+            words = tr(
+                "A run recorded with {model}: {n} prompt tokens, {steps} steps", model=info.model, n=info.n_prompt,
+                steps=info.steps,
+            )  # fmt: skip
+            self.plan.setText(f"{words}\n{info.text}")
 
     def _open(self) -> None:
         device, dtype = str(self.device.currentData()), str(self.dtype.currentData())

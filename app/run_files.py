@@ -32,8 +32,8 @@ class WantedRun:
 
 
 class RunFiles(QObject):
-    """`opened`: a file's run is the current one. `failed`: it could not be opened. `info`: what the file of the current
-    run says; None where the run is no file's. `place`: its path and the node it was recorded at."""
+    """`opened`: a file's run is the current one. `failed`: it could not be opened. `info`: what the file opened last
+    says."""
 
     opened = Signal(object)  # OpenRunReply
     failed = Signal()
@@ -45,10 +45,16 @@ class RunFiles(QObject):
         self._wanted: WantedRun | None = None
         self._peeked: RunFileInfo | None = None
         self.info: RunFileInfo | None = None
-        self.place: tuple[str, int] = ("", -1)
+        self._place: tuple[int | None, str, int] = (None, "", -1)
         session.desk.open_run = self.open
         session.desk.opened.connect(self._on_model)
         session.desk.refused.connect(self._on_refused)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The path of the current run's file and the node it was recorded at; ("", -1) where it is no file's."""
+        run_id, path, node = self._place
+        return (path, node) if run_id is not None and run_id == self._session.run_id else ("", -1)
 
     @property
     def recorded(self) -> bool:
@@ -97,9 +103,8 @@ class RunFiles(QObject):
         self._session.desk.open(info.source)
 
     def _on_model(self, *_: object) -> None:
-        """A model is there: the run that waits for it is opened; any other run of a file is gone."""
+        """A model is there: the run that waits for it is opened."""
         wanted, self._waiting = self._waiting, None
-        self.info, self.place = None, ("", -1)
         if wanted is not None:
             self._session.under_way.cancel()
             self._ask(wanted)
@@ -125,7 +130,7 @@ class RunFiles(QObject):
     def _on_opened(self, wanted: WantedRun, reply: OpenRunReply) -> None:
         session = self._session
         self._wanted, self.info = wanted, self._peeked
-        self.place = (wanted.path, reply.state.current)
+        self._place = (reply.state.run_id, wanted.path, reply.state.current)
         if reply.recorded:
             session.desk.adopt(reply.model, wanted.path)
         session.under_way.end()

@@ -230,7 +230,8 @@ class RunBar(QToolBar):
         if model is None:
             self.model.set_parts(tr("No model"), "")
         else:
-            self.model.set_parts(model.name, f"{model.dtype} · {model.device}")
+            hint = tr("recorded") if model.recorded else f"{model.dtype} · {model.device}"
+            self.model.set_parts(model.name, hint)
         self.readout.set_session(self._session)
 
     @property

@@ -112,8 +112,10 @@ class RecordedRun(Run):
 
     recorded = True
 
-    def __init__(self, model: LoadedModel, *, has_residuals: bool) -> None:
-        super().__init__(model, budget_bytes=2**62)
+    def __init__(self, model: LoadedModel, *, has_residuals: bool, tokens: int = 0, logits: int = 0) -> None:
+        super().__init__(model)
+        # What was recorded has its place whatever is free; the panels tell the rest of the budget as of any run.
+        self.store.budget = max(self.store.budget, 4 * self.cost(tokens, generated=logits).total)
         self.has_residuals = has_residuals
 
     def resid(self, layer: int) -> Tensor:

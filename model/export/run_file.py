@@ -381,7 +381,12 @@ def reopen(
             why = f"it holds the text and the settings only. Open {record.info.name} first to run it again."
             raise RunNeedsModelError(file.path, why)
         stand_in = recorded_model(record.config, record.info, file.tokenizer(), _dtype(record))
-        run: Run = RecordedRun(stand_in, has_residuals=record.contents == "all")
+        run: Run = RecordedRun(
+            stand_in,
+            has_residuals=record.contents == "all",
+            tokens=len(record.prompt_ids) + len(record.nodes),
+            logits=len(record.logit_nodes),
+        )
         _fill(run, file)
         return run
     _check_model(file, model)

@@ -1,0 +1,117 @@
+"""Commands about run files, and those that copy what a panel shows: its picture, its values, the line that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+
+from app.command_line import command_line
+from app.commands import Command
+from app.i18n import tr
+from app.notify import WayOut
+from app.panel_files import as_tabs
+from model.protocol.figure_requests import ExportSampler, ExportText
+
+if TYPE_CHECKING:
+    from app.context import AppContext
+    from app.panels.attention import AttentionPanel
+    from app.panels.base import Panel
+    from app.window import MainWindow
+    from model.protocol.run_file_requests import OpenRunReply
+    from model.protocol.wire import Request
+
+
+def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
+    """Save the run, go on with a recorded one; copy from the panel in use."""
+    session = ctx.session
+    session.files.opened.connect(lambda reply: tell_recorded(ctx, reply))
+
+    def has_run() -> bool:
+        return session.run is not None and session.can_look
+
+    def save() -> None:
+        from app.save_run import SaveRunDialog  # noqa: PLC0415 - not before it is asked for
+
+        SaveRunDialog(ctx, window).open()
+
+    def on_panel(run: Callable[[Panel], object]) -> Callable[[], None]:
+        def act() -> None:
+            run(panel_in_use(window))
+
+        return act
+
+    return (
+        Command(id="file.save_run", title="Save the run …", shortcuts=("Ctrl+S",), menu="File", run=save,
+                enabled=lambda: has_run() and not session.busy),
+        Command(id="file.go_on", title="Go on with the model of this run", menu="File", run=session.files.go_on,
+                enabled=lambda: session.files.recorded and not session.busy),
+        Command(id="file.copy_picture", title="Copy the panel as a picture", shortcuts=("Ctrl+Shift+C",), menu="File",
+                group=3, enabled=has_run, run=on_panel(lambda panel: panel.files().copy_picture())),
+        Command(id="file.copy_values", title="Copy the panel's values", menu="File", group=3, enabled=has_run,
+                run=on_panel(copy_values)),
+        Command(id="file.copy_command", title="Copy the command line", menu="File", group=3, enabled=has_run,
+                run=on_panel(copy_command)),
+    )  # fmt: skip
+
+
+def panel_in_use(window: MainWindow) -> Panel:
+    """The panel with the focus, else the attention."""
+    focus = QApplication.focusWidget()
+    for dock in window.docks.values():
+        if focus is not None and dock.panel.isAncestorOf(focus):
+            return dock.panel
+    return window.docks["attention"].panel
+
+
+def tell_recorded(ctx: AppContext, reply: OpenRunReply) -> None:
+    """Says of a recorded run what it is, with the way to go on with it."""
+    if reply.recorded:
+        words = tr(
+            "This run was recorded with {model} and is shown without it: nothing is computed anew.",
+            model=reply.model.name,
+        )
+        ctx.notify.propose(words, WayOut(label=tr("Open its model"), run=ctx.session.files.go_on))
+
+
+def copy_values(panel: Panel) -> None:
+    """The panel's tables, or the matrix in view, tab-separated."""
+    if panel.panel_id == "attention":
+        cast("AttentionPanel", panel).main.heat.copyWanted.emit("matrix")
+        return
+
+    def put(tables: list[tuple[str, list[list[str]]]]) -> None:
+        if not tables:
+            panel.ctx.notify.say(tr("This panel has no table to copy."))
+            return
+        QGuiApplication.clipboard().setText(as_tabs(tables))
+        panel.ctx.notify.say(tr("Copied."))
+
+    panel.tables(put)
+
+
+def copy_command(panel: Panel) -> None:
+    """The line that makes the panel's figure, or the attention's where it has none of its own."""
+    message = figure_of(panel)
+    line = command_line(panel.ctx.session, message) if message is not None else ""
+    if not line:
+        panel.ctx.notify.say(tr("No command line can make this; save the run and export from its file."))
+        return
+    QGuiApplication.clipboard().setText(line)
+    panel.ctx.notify.say(tr("Copied: {line}", line=line))
+
+
+def figure_of(panel: Panel) -> Request | None:
+    """The export that stands for what a panel shows; None where there is none."""
+    ctx = panel.ctx
+    if panel.panel_id == "attention":
+        attention = cast("AttentionPanel", panel)
+        exporter = attention.exporter()
+        return exporter.message(exporter.options, attention.main.heat.wanted()[:2], "attention")
+    if panel.panel_id == "sampling":
+        return ExportSampler(settings=ctx.session.sampler)
+    if panel.panel_id in {"timeline", "prompt"}:
+        return ExportText()
+    return panel.figure(("png",), "dark" if ctx.theme.dark else "light", "")

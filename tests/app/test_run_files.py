@@ -1,0 +1,176 @@
+"""Runs saved and opened in the real window with the real engine, and the command line that makes a view again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.main import Application, create
+from app.run_file_actions import copy_command
+from app.save_run import SaveRunDialog
+from app.settings import Settings, default_path
+from model import __main__ as program
+from tests.app.shell import close_window
+from tests.model.checkpoint import files
+
+SECONDS = 60_000
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    return files.folder(tmp_path_factory.mktemp("tiny"), max_position_embeddings=256)
+
+
+@pytest.fixture
+def application(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
+    """The window after its first start on the tiny model, the example stepped."""
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path / "config"))
+    settings = Settings(default_path())
+    settings.update(recent_models=(str(tiny),), threads=1, device="cpu", dtype="float32")
+    settings.save()
+    opened = create()
+    with qtbot.waitSignal(opened.window.populated, timeout=20_000):
+        opened.window.show()
+    idle(qtbot, opened, lambda: len(session_of(opened).path_nodes()) == 7)
+    yield opened
+    close_window(opened)
+
+
+def session_of(application: Application) -> Any:
+    assert application.ctx is not None
+    return application.ctx.session
+
+
+def idle(qtbot: QtBot, application: Application, done: Any = lambda: True) -> None:
+    session = session_of(application)
+    qtbot.waitUntil(lambda: not session.busy and bool(done()), timeout=SECONDS)
+
+
+def saved(qtbot: QtBot, application: Application, path: Path, contents: str = "all") -> Path:
+    """By the dialog, as a person does."""
+    application.window.setFocus()
+    QTest.keyClick(application.window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: bool(dialogs()))
+    [dialog] = dialogs()
+    qtbot.waitUntil(lambda: "·" in dialog.choices["all"].text())
+    dialog.choices[contents].click()
+    dialog.path_edit.setText(str(path.with_suffix("")))
+    assert dialog.note.text() == ""
+    QTest.mouseClick(dialog.save_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not dialogs(), timeout=SECONDS)
+    assert path.exists()
+    return path
+
+
+def dialogs() -> list[SaveRunDialog]:
+    return [w for w in QApplication.topLevelWidgets() if isinstance(w, SaveRunDialog) and w.isVisible()]
+
+
+def test_a_run_is_saved_opened_looked_at_and_gone_on_with(
+    qtbot: QtBot, application: Application, tmp_path: Path
+) -> None:
+    session, window = session_of(application), application.window
+    path = saved(qtbot, application, tmp_path / "a.dscope")
+    text, ids = session.run_text, [token.id for token in session.path_tokens()]
+    old = session.run_id
+    window.open_path(path)  # with its model
+    idle(qtbot, application, lambda: session.run_id != old)
+    assert session.run_text == text and session.can_run and not session.files.recorded
+    assert session.settings.values.recent_models[0] == str(path)
+    other = files.folder(tmp_path / "other", num_hidden_layers=1, max_position_embeddings=256)
+    window.open_path(other)
+    idle(qtbot, application, lambda: session.model.n_layers == 1)
+    window.open_path(path)  # without it
+    idle(qtbot, application, lambda: session.model.n_layers == 2)
+    assert session.files.recorded and session.run_text == text and session.prompt_text in text
+    assert [token.id for token in session.path_tokens()] == ids
+    assert window.run_bar.model.hint == "recorded"
+    assert not window.registry.can("run.step") and not window.registry.can("run.prefill")
+    notices = [banner for banner in window.banners.notices if "was recorded with" in banner.sentence.text()]
+    assert len(notices) == 1
+    window.registry.run("run.back")
+    idle(qtbot, application, lambda: len(session.path_nodes()) == 6)
+    window.registry.run("run.last")
+    idle(qtbot, application, lambda: len(session.path_nodes()) == 7)
+    assert window.registry.run("file.go_on")
+    idle(qtbot, application, lambda: session.can_run and session.run is not None and session.length == len(ids))
+    assert [token.id for token in session.path_tokens()] == ids and not session.files.recorded
+    window.registry.run("run.step")
+    idle(qtbot, application, lambda: session.length == len(ids) + 1)
+
+
+def test_text_alone_opens_its_model_by_itself(qtbot: QtBot, application: Application, tmp_path: Path) -> None:
+    session = session_of(application)
+    path, text = saved(qtbot, application, tmp_path / "a.dscope", "text"), session.run_text
+    other = files.folder(tmp_path / "other", num_hidden_layers=1, max_position_embeddings=256)
+    application.window.open_path(other)
+    idle(qtbot, application, lambda: session.model.n_layers == 1)
+    application.window.open_path(path)
+    idle(qtbot, application, lambda: session.model.n_layers == 2 and session.run is not None)
+    assert session.run_text == text and session.can_run
+
+
+def test_a_file_that_is_no_run_says_why_and_changes_nothing(
+    qtbot: QtBot, application: Application, tmp_path: Path
+) -> None:
+    session, before = session_of(application), session_of(application).run_id
+    broken = tmp_path / "broken.dscope"
+    broken.write_bytes(b"not a run" * 50)
+    told: list[Any] = []
+    application.notify.trouble.connect(told.append)
+    application.window.open_path(broken)
+    qtbot.waitUntil(lambda: bool(told), timeout=SECONDS)
+    assert "broken.dscope" in told[0].message and session.run_id == before and session.can_run
+    for widget in QApplication.topLevelWidgets():
+        if widget.objectName() == "error-dialog":
+            widget.close()
+
+
+def test_the_copied_line_makes_the_view_again(
+    qtbot: QtBot, application: Application, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session, window = session_of(application), application.window
+    application.ctx.selection.set_layer_head(1, 2)  # type: ignore[union-attr]
+    lines = {}
+    for name in ("drawn", "forced"):
+        lines[name] = copied(window)
+        whole = saved(qtbot, application, tmp_path / f"{name}.dscope")
+        out = ("--out", str(tmp_path), "--name", name, "--overwrite")
+        assert export([*shlex.split(lines[name])[1:], *out, "--format", "npz"]) == 0
+        made = np.load(tmp_path / f"{name}.npz")["values"]
+        same = ["export", "--run", str(whole), "--layer", "1", "--head", "2", *out, "--format", "npz"]
+        assert export(same) == 0
+        assert np.array_equal(made, np.load(tmp_path / f"{name}.npz")["values"], equal_nan=True)
+        if name == "drawn":
+            session.branch(session.current_node, 65)
+            idle(qtbot, application, lambda: len(session.path_nodes()) == 8)
+    assert "--steps 7" in lines["drawn"] and "--prompt " in lines["drawn"] and "--temperature 0" in lines["drawn"]
+    assert "--force-ids" in lines["forced"] and ",65" in lines["forced"]
+    sampling = window.docks["sampling"].panel
+    copy_command(sampling)
+    line = QGuiApplication.clipboard().text()
+    assert "--what sampler" in line and "--top-k 40" in line and "--force-ids" in line
+    capsys.readouterr()
+
+
+def copied(window: Any) -> str:
+    QGuiApplication.clipboard().clear()
+    window.setFocus()
+    assert window.registry.run("file.copy_command")
+    return QGuiApplication.clipboard().text()
+
+
+def export(arguments: list[str]) -> int:
+    return program.main([*arguments, "--threads", "1"])
