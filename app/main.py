@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from app.session import Session
 
 
+STARTING_MS = 3000
+
+
 @dataclass(kw_only=True)
 class Application:
     """What lives as long as the program. `ctx` is there once the panels are."""
@@ -149,4 +152,9 @@ def _guard(application: Application) -> None:
     if kept is not None:
         notice = i18n.tr("The last window crashed. A report is in {path}.", path=kept)
         application.notify.tell(notice) if application.ctx else application.settings.notices.append(notice)
-    application.qt.aboutToQuit.connect(StallWatch(application.window).stop)
+    # What the start itself holds up is measured by tests and would only fill the log.
+    QTimer.singleShot(
+        STARTING_MS,
+        application.window,
+        lambda: application.qt.aboutToQuit.connect(StallWatch(application.window).stop),
+    )

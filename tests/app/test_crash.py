@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.dialogs import ErrorDialog
+from app.notify import Trouble
+from app.report import CRASH_LOG, KEPT_CRASHES, engine_line, keep_last_crash, versions
+from app.theme import Theme
+from model.protocol.engine_requests import HelloReply
+from tests.app.shell import close_window, open_window
 
 ROOT = Path(__file__).resolve().parents[2]
 SILENT_ENGINE = [sys.executable, "-c", "import sys; sys.stdin.buffer.read()"]
@@ -32,7 +42,7 @@ sys.exit(main.run([]))
 
 
 def start(config: Path, more: str = "") -> subprocess.Popen[str]:
-    config.mkdir()
+    config.mkdir(exist_ok=True)
     engine = str(SILENT_ENGINE).replace("'", '"')
     (config / "settings.json").write_text(f'{{"engine_command": {engine}}}', encoding="utf-8")
     environment = {**os.environ, "DECODERSCOPE_CONFIG": str(config), "PYTHONPATH": str(ROOT)}
@@ -83,3 +93,87 @@ def test_an_error_in_a_slot_is_told_and_logged_and_the_window_goes_on(tmp_path: 
     log = (tmp_path / "config" / "decoderscope.log").read_text(encoding="utf-8")
     assert "ZeroDivisionError" in log
     assert "Traceback" in log
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are Unix's")
+@pytest.mark.usefixtures("qapp")
+def test_a_hard_crash_leaves_a_report_that_the_next_window_names(tmp_path: Path) -> None:
+    crash = "QTimer.singleShot(800, lambda: __import__('os').kill(__import__('os').getpid(), 11))"
+    with start(tmp_path / "config", crash) as process:
+        engine = wait_for_child(process)
+        assert process.wait(30) == -signal.SIGSEGV
+    psutil.wait_procs([engine], timeout=QUICK)
+    assert not engine.is_running()  # no orphan
+    assert "Segmentation fault" in (tmp_path / "config" / "crash.log").read_text(encoding="utf-8")
+    told = (
+        "QTimer.singleShot(2500, lambda: (print([b.sentence.text() for b in application.window.banners.notices], "
+        "flush=True), application.window.close()))"
+    )
+    with start(tmp_path / "config", told) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert process.wait(30) == 0
+    [report] = (tmp_path / "config").glob("crash-*.log")
+    assert str(report) in line
+    assert "Segmentation fault" in report.read_text(encoding="utf-8")
+    assert (tmp_path / "config" / "crash.log").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.usefixtures("qapp")
+def test_an_error_that_comes_with_every_frame_is_told_once(tmp_path: Path) -> None:
+    more = (
+        "application.storm = QTimer(); application.storm.timeout.connect(lambda: 1 / 0); "
+        "kind = __import__('app.dialogs').dialogs.ErrorDialog; window = application.window; "
+        "end = lambda: (print(len(window.findChildren(kind)), flush=True), window.close()); "
+        "begin = lambda: (application.storm.start(5), QTimer.singleShot(1000, application.storm.stop), "
+        "QTimer.singleShot(1100, end)); "
+        "begin() if application.ctx else window.populated.connect(begin)"
+    )
+    with start(tmp_path / "config", more) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1\n"
+        assert process.wait(30) == 0
+    assert (tmp_path / "config" / "decoderscope.log").read_text(encoding="utf-8").count("Traceback") == 1
+
+
+def test_a_report_has_the_releases_and_nothing_private(monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secretsecretsecret")
+    hello = HelloReply(version="1.2", torch="2.13", pid=1, host="private-host", threads=2, devices=(), catalogue=())
+    about = versions(engine_line(hello))
+    for part in ("Decoderscope ", "Python 3", "Qt 6", "torch 2.13", "2 threads"):
+        assert part in about
+    for private in ("hf_secret", "private-host", str(Path.home()), socket.gethostname()):
+        assert private not in about
+    dialog = ErrorDialog(Theme("dark"), Trouble(title="T", message="m", details="Traceback"), about=about)
+    qtbot.addWidget(dialog)
+    dialog.copy.click()
+    copied = QGuiApplication.clipboard().text()
+    assert copied.startswith("T\nm\nTraceback\n") and about in copied
+
+
+def test_only_the_last_few_crash_reports_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
+    assert keep_last_crash() is None
+    (tmp_path / CRASH_LOG).write_text("")
+    assert keep_last_crash() is None
+    for number in range(KEPT_CRASHES + 3):
+        (tmp_path / CRASH_LOG).write_text("Fatal Python error")
+        os.utime(tmp_path / CRASH_LOG, (number * 60, number * 60))
+        assert keep_last_crash() is not None
+    assert len(list(tmp_path.glob("crash-*.log"))) == KEPT_CRASHES
+
+
+def test_the_log_folder_is_opened_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
+    application = open_window(tmp_path / "config", monkeypatch, qtbot)
+    try:
+        opened: list[str] = []
+        monkeypatch.setattr(
+            "app.window.QDesktopServices.openUrl", lambda url: bool(opened.append(url.toLocalFile()) or True)
+        )
+        application.window.open_log()
+        assert opened == [str(tmp_path / "config")]
+        monkeypatch.setattr("app.window.QDesktopServices.openUrl", lambda _url: False)
+        application.window.open_log()
+        assert any(str(tmp_path / "config") in b.sentence.text() for b in application.window.banners.notices)
+    finally:
+        close_window(application)
