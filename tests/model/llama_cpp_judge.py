@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-import xllamacpp  # type: ignore[import-not-found, unused-ignore]
+import xllamacpp  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 
 def logprobs(path: str, ids: list[int]) -> list[tuple[int, float]]:
