@@ -5,7 +5,7 @@ export PYTHON
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-long check format bench clean setup setup-dev
+.PHONY: help run test test-long check format bench clean setup setup-dev setup-long
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ run: setup ## open the window (ARGS="run --prompt Hello" for a subcommand); with
 test: setup-dev ## the tests, under 15 minutes on two cores (ARGS="-k rope" to choose)
 	@$(PY) -m pytest $(ARGS)
 
-test-long: setup-dev ## every test: also the slow ones, and those for a GPU where there is one
+test-long: setup-long ## every test: also the slow ones, and those for a GPU where there is one
 	@$(PY) -m pytest -m "" $(ARGS)
 
 check: setup-dev ## format, lint, types and import rules
@@ -41,3 +41,6 @@ setup:
 
 setup-dev:
 	@sh packaging/setup.sh dev
+
+setup-long:
+	@sh packaging/setup.sh long

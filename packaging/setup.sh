@@ -1,12 +1,15 @@
 #!/bin/sh
-# Makes this clone ready: sh packaging/setup.sh run|dev
+# Makes this clone ready: sh packaging/setup.sh run|dev|long
 #   run  what the program needs: .venv, pinned packages, system libraries, the default model
 #   dev  the same, and what the tests and `make check` need
+#   long the same, and what only `make test-long` needs
 # Everything is looked at before anything is done; with nothing missing it takes well under a second.
 set -eu
 cd "$(dirname "$0")/.."
 
-level=${1:?usage: setup.sh run|dev}
+level=${1:?usage: setup.sh run|dev|long}
+system=$level
+[ "$level" != long ] || level=dev
 venv=.venv
 python=$venv/bin/python
 constraints=packaging/constraints.txt
@@ -32,6 +35,7 @@ missing_packages() {
         case $when in
             run) ;;
             test) [ "$level" = dev ] || continue ;;
+            long) [ "$system" = long ] || continue ;;
             *) continue ;;
         esac
         is_there "$probe" || printf '%s ' "$package"

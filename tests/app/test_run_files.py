@@ -21,6 +21,7 @@ from app.run_file_actions import copy_command
 from app.save_run import SaveRunDialog
 from app.settings import Settings, default_path
 from model import __main__ as program
+from model.protocol.export_requests import RunContents
 from tests.app.shell import close_window
 from tests.model.checkpoint import files
 
@@ -58,7 +59,7 @@ def idle(qtbot: QtBot, application: Application, done: Any = lambda: True) -> No
     qtbot.waitUntil(lambda: not session.busy and bool(done()), timeout=SECONDS)
 
 
-def saved(qtbot: QtBot, application: Application, path: Path, contents: str = "all") -> Path:
+def saved(qtbot: QtBot, application: Application, path: Path, contents: RunContents = "all") -> Path:
     """By the dialog, as a person does."""
     application.window.setFocus()
     QTest.keyClick(application.window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
