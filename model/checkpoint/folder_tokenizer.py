@@ -11,14 +11,18 @@ import tokenizers
 from model.checkpoint.bounded_json import CONFIG_LIMIT, TOKENIZER_LIMIT, read_bytes, read_object
 from model.checkpoint.errors import BadFileError, shown, shown_list
 from model.checkpoint.guarded import GuardedEncoder, unknown_patterns
+from model.checkpoint.safetensors_folder import require_inside
 from model.checkpoint.sniff import HEAD_BYTES, JSON, UNKNOWN, kind_of
 from model.tokenizer import IdsTokenizer, Tokenizer
 
 _TEMPLATE_LIMIT = 1 << 20
+_FILES = ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja")
 
 
 def read_tokenizer(folder: Path, config: Mapping[str, object], d_vocab: int) -> tuple[Tokenizer, tuple[str, ...]]:
     """(tokenizer, warnings). Without tokenizer.json, prompts are ids, and a warning says so."""
+    for name in _FILES:
+        require_inside(folder, folder / name)
     eos_from_configs = _eos_ids(folder, config, d_vocab)
     path = folder / "tokenizer.json"
     if not (path.exists() or path.is_symlink()):

@@ -13,6 +13,7 @@ import torch
 from model.checkpoint.errors import BadFileError, shown_list
 from model.checkpoint.gguf_header import BLOCKS, GGUFHeader, Value, read_header
 from model.checkpoint.progress import CheckCancel
+from model.checkpoint.safetensors_folder import require_inside
 from model.checkpoint.safetensors_source import OpenFiles, read_into
 from model.checkpoint.tensors import Entry
 
@@ -69,7 +70,11 @@ def split_parts(path: Path) -> list[Path]:
             f"one part of {count}, and parts are missing: {shown_list(missing)}",
             remedy="Put all parts into one folder.",
         )
-    return [path.parent / name for name in names]
+    parts = [path.parent / name for name in names]
+    for part in parts:
+        if part.resolve().parent != path.resolve().parent:  # a folder of links to one other folder is somebody's order
+            require_inside(path.parent, part)
+    return parts
 
 
 def _join(headers: list[GGUFHeader]) -> GGUFHeader:

@@ -77,6 +77,7 @@ def _complete_set(folder: Path, found: list[Path]) -> list[Path]:
 
 def _indexed(folder: Path) -> tuple[list[Path], Mapping[str, str]]:
     index = folder / INDEX
+    require_inside(folder, index)
     weight_map = read_object(index, INDEX_LIMIT).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise BadFileError(index, "no map from tensors to files", where="weight_map", expected="an object with entries")

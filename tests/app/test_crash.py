@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
@@ -167,9 +168,12 @@ def test_the_log_folder_is_opened_or_named(tmp_path: Path, monkeypatch: pytest.M
     application = open_window(tmp_path / "config", monkeypatch, qtbot)
     try:
         opened: list[str] = []
-        monkeypatch.setattr(
-            "app.window.QDesktopServices.openUrl", lambda url: bool(opened.append(url.toLocalFile()) or True)
-        )
+
+        def open_url(url: QUrl) -> bool:
+            opened.append(url.toLocalFile())
+            return True
+
+        monkeypatch.setattr("app.window.QDesktopServices.openUrl", open_url)
         application.window.open_log()
         assert opened == [str(tmp_path / "config")]
         monkeypatch.setattr("app.window.QDesktopServices.openUrl", lambda _url: False)
