@@ -227,7 +227,8 @@ class MainWindow(QMainWindow):
 
     def _on_docks_moved(self, *_: object) -> None:
         for dock in self.docks.values():
-            dock.set_tabbed(not dock.isFloating() and dock.isVisible() and bool(self.area.tabifiedDockWidgets(dock)))
+            alone = dock.isFloating() or dock is self._maximised or not self.area.tabifiedDockWidgets(dock)
+            dock.set_tabbed(dock.isVisible() and not alone)
         if self._frames is not None:
             self._frames.adopt()
 

@@ -60,6 +60,7 @@ class BlockWalkPanel(Panel):
     })  # fmt: skip
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = "run"
+    exports: ClassVar[bool] = True
 
     def build(self) -> None:
         theme = self.ctx.theme

@@ -55,6 +55,7 @@ class LensPanel(Panel):
     })  # fmt: skip
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = "run"
+    exports: ClassVar[bool] = True
 
     def build(self) -> None:
         theme = self.ctx.theme

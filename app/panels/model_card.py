@@ -180,7 +180,7 @@ def plan(width: float, height: float) -> Plan:
     groups: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
     if width >= 1150:
-        groups, widths = (("words",), ("parts",), ("costs", "source"), ("checks",)), (5, 4, 3, 5)
+        groups, widths = (("words",), ("parts",), ("costs", "source"), ("checks",)), (9, 7, 7, 9)
     elif width >= 820:
         groups, widths = (("words", "source"), ("parts", "costs"), ("checks",)), (5, 4, 4)
     elif width >= 520:

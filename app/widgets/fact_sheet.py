@@ -10,10 +10,12 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySeq
 from PySide6.QtWidgets import QGridLayout, QLabel, QMenu, QScrollArea, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
+LONG_WORD = 48
 Fact = tuple[str, str]
 """A name and what is said."""
 
@@ -55,7 +57,8 @@ class FactSheet(QScrollArea):
             self._labels.append(self._make(len(self._labels)))
         for (name, text), (left, right) in zip(self._facts, self._labels, strict=True):
             left.setText(name)
-            right.setText(text)
+            right.setText(" ".join(_in_brief(word) for word in text.split(" ")))
+            right.setToolTip(plain_tip(text) if right.text() != text else "")
             right.setAccessibleName(name)
         self.setAccessibleDescription(self.text())
         self._grid.setRowStretch(self._grid.rowCount(), 0)
@@ -109,3 +112,8 @@ class FactSheet(QScrollArea):
         for pair in self._labels:
             for label in pair:
                 label.setFont(self._theme.font("table"))
+
+
+def _in_brief(word: str) -> str:
+    """A word too long for a line (a hash) without its middle; the tip and what is copied have the whole."""
+    return word if len(word) <= LONG_WORD else f"{word[: LONG_WORD // 2]}…{word[-LONG_WORD // 4 :]}"

@@ -40,4 +40,4 @@ def duration(ms: float) -> str:
 
 def times(ratio: float) -> str:
     """ "19.1 ×"."""
-    return f"{three(ratio)} ×"
+    return f"{three(ratio)} ×" if ratio != 1 else "1 ×"
