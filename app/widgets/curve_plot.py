@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DOT_SPACING = 7
 """Px between positions from which each is also a dot."""
+CROWDED = 4
+"""Px between positions under which lines are hairlines."""
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
 
 
@@ -142,17 +144,27 @@ class CurvePlot(QWidget):
         self._paint_legend(painter, plot, metrics)
         if not self.count:
             return
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for series in self._series:
-            style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
-            colour = getattr(self._theme.palette, series.colour)
-            painter.setPen(QPen(colour, 1.6, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, not self._crowded(plot))
+            painter.setPen(self._pen(series, plot))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             for line in self._lines_of(series, plot, high):
                 painter.drawPolyline(line)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             self._paint_dots(painter, series, plot, high)
 
     # inside
+
+    def _crowded(self, plot: QRectF) -> bool:
+        return plot.width() / max(self.count, 1) < CROWDED
+
+    def _pen(self, series: Series, plot: QRectF) -> QPen:
+        """Where a stroke is a pixel or two long, a hairline: dashes could not be seen and cost tens of milliseconds."""
+        colour = getattr(self._theme.palette, series.colour)
+        if self._crowded(plot):
+            return QPen(colour, 0)
+        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+        return QPen(colour, 1.6, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
 
     def _paint_ground(self, painter: QPainter, plot: QRectF) -> None:
         colours, count = self._theme.palette, max(self.count, 1)
@@ -256,9 +268,9 @@ class CurvePlot(QWidget):
 
 
 def polylines(values: NDArray[np.float32], plot: QRectF, high: float, count: int) -> list[QPolygonF]:
-    """The curve as lines broken at NaN. Where there are many values a pixel, each half pixel keeps its lowest and
-    highest, so that no peak is lost."""
-    positions = extremes(values, 2 * max(1, int(plot.width()))) if len(values) else np.arange(0)
+    """The curve as lines broken at NaN. Where there are many values a pixel, each pixel keeps its lowest and highest,
+    so that no peak is lost."""
+    positions = extremes(values, max(1, int(plot.width()))) if len(values) else np.arange(0)
     shown = values[positions]
     good = np.isfinite(shown)
     x = plot.left() + (positions + 0.5) * plot.width() / max(count, 1)
