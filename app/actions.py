@@ -191,6 +191,6 @@ def help_commands(window: MainWindow) -> tuple[Command, ...]:
     """Keys, log, about."""
     return (
         Command(id="help.keys", title="Keys", shortcuts=("F1",), menu="Help", run=window.open_keys),
-        Command(id="help.log", title="Show the log", menu="Help", group=1, run=window.open_log),
+        Command(id="help.log", title="Open the log folder", menu="Help", group=1, run=window.open_log),
         Command(id="help.about", title="About Decoderscope", menu="Help", group=1, run=window.open_about),
     )

@@ -28,10 +28,12 @@ from app.panels.curves import curves
 from app.panels.expected import ExpectedView
 from app.plain import tip as plain_tip
 from app.session import Topic
+from app.statusbar import size
 from app.widgets.check_box import CheckBox
 from app.widgets.token_strip import TokenStrip, groups_of
 from model.protocol.attention_requests import GetRow, HeadView
 from model.protocol.run_requests import GetExpected
+from model.protocol.values import bytes_kept
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -277,6 +279,11 @@ class PromptPanel(Panel):
             return session.prompt.notice
         n = len(session.prompt.tokens)
         text = tr("{n} tokens · {left} left", n=f"{n:,}", left=f"{max(0, session.model.n_ctx - n):,}")
+        kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
+        if n and 0 < budget < kept:
+            text += " · " + tr("needs {bytes} of {budget}", bytes=size(kept), budget=size(budget))
+        elif n:
+            text += " · " + tr("keeps {bytes}", bytes=size(kept))
         stats = session.prompt_stats
         if stats and self._follows_run() and math.isfinite(stats.reply.mean_cross_entropy):
             entropy, perplexity = stats.reply.mean_cross_entropy, stats.reply.perplexity

@@ -40,11 +40,11 @@ class CandidateModel(QAbstractTableModel):
             self.beginResetModel()
         self._rows, self._pick = tuple(rows), pick
         self._largest = max((max(row.p_raw, row.p) for row in rows), default=1.0) or 1.0
-        if same_count:
+        if not same_count:
+            self.endResetModel()
+        elif rows:  # none where the logits are NaN
             # A slider moves: keep selection and scroll position, only the figures are new.
             self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, FINAL))
-        else:
-            self.endResetModel()
 
     def candidate(self, row: int) -> Candidate:
         return self._rows[row]

@@ -85,6 +85,15 @@ class ModelInfo:
     warnings: tuple[str, ...] = ()
 
 
+def bytes_kept(info: ModelInfo, tokens: int) -> int:
+    """What a run keeps of so many positions beside the weights: keys, values, queries, residuals and one row of logits
+    (not the routes of experts, which are small)."""
+    itemsize = 4 if info.dtype == "float32" else 2
+    numbers = 2 * info.n_layers * info.n_kv_heads * info.d_head + info.n_layers * info.n_heads * info.d_head
+    numbers += (info.n_layers + 1) * info.d_model
+    return numbers * itemsize * tokens + 4 * info.d_vocab
+
+
 @dataclass(frozen=True, kw_only=True)
 class Token:
     """One token of a text. `start`, `end`: the characters it covers. `piece`: as drawn (visible spaces, escaped
