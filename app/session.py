@@ -401,6 +401,7 @@ class Session(QObject):
     def restore(self, kept: Kept) -> None:
         """Makes a run again, from its tokens and draws, with the model that is open."""
         message = Restore(ids=kept.ids, text=kept.text, nodes=kept.nodes, current=kept.current)
+
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self.under_way.end()
             self._lost = None
