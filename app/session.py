@@ -22,16 +22,7 @@ from app.sampler_state import SamplerState
 from app.under_way import Phase, UnderWay, stop_words
 from model.protocol.engine_requests import HelloReply, SelfCheckReply
 from model.protocol.run_file_requests import OpenRunReply
-from model.protocol.run_requests import (
-    Branch,
-    DistributionReply,
-    Prefill,
-    PrefillReply,
-    Restore,
-    Seek,
-    Step,
-    StepPart,
-)
+from model.protocol.run_requests import Branch, DistributionReply, Prefill, PrefillReply, Restore, Seek, Step, StepPart
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, SamplerSettings, Token
 
 if TYPE_CHECKING:

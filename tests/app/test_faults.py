@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 from safetensors.torch import load_file, save_file
 
+from app.files import FileExport
 from app.main import Application, create
+from app.pages import AbsentPage
 from app.panels.prompt import PromptPanel
 from app.settings import Settings, default_path
-from app.under_way import Phase
 from model.loading import open_model
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportAttention
@@ -210,25 +211,37 @@ def test_what_a_prompt_will_keep_is_shown_and_is_what_the_engine_estimates(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals are Unix's")
-def test_an_engine_killed_while_exporting_leaves_no_file_and_the_next_export_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, faked: Application
-) -> None:
-    from app.files import FileExport
-
+def test_an_engine_killed_while_exporting_leaves_no_file(tmp_path: Path, qtbot: QtBot, faked: Application) -> None:
     session = ready(faked, qtbot)
     out = tmp_path / "out"
     out.mkdir()
-    message = ExportAttention(view=HeadView(layer=0, head=0), dpi=10**6)
-    first = FileExport(session.engine, out, overwrite=False)
-    with qtbot.waitSignal(first.failed, timeout=TIMEOUT):
-        first.start(message)
+    export = FileExport(session.engine, out, overwrite=False)
+    with qtbot.waitSignal(export.failed, timeout=TIMEOUT):
+        export.start(ExportAttention(view=HeadView(layer=0, head=0), dpi=10**6))
         qtbot.wait(200)
         os.kill(session.engine._child.processId(), signal.SIGKILL)
     assert list(out.iterdir()) == []
     session.restart_engine()
     qtbot.waitUntil(lambda: session.can_look and not session.busy, timeout=TIMEOUT)
-    second = FileExport(session.engine, out, overwrite=False)
-    with qtbot.waitSignal(second.failed, timeout=TIMEOUT) as blocker:  # the fake's digest is none: found out
-        second.start(replace(message, dpi=3))
-    assert list(out.iterdir()) == [] and blocker.args
-    assert session.phase is not Phase.PREFILL
+
+
+def test_a_model_that_moved_is_told_and_another_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path / "config"))
+    settings = Settings(default_path())
+    settings.update(recent_models=("refuse", "other"))
+    settings.save()
+    application = window_with(tmp_path / "config", monkeypatch, qtbot, fake_engine.command())
+    try:
+        assert application.ctx is not None
+        session = application.ctx.session
+        qtbot.waitUntil(lambda: isinstance(application.window.pages.currentWidget(), AbsentPage), timeout=TIMEOUT)
+        page = application.window.pages.currentWidget()
+        assert page is not None
+        assert any("source is 'refuse'" in label.text() for label in page.findChildren(QLabel))
+        session.open_model("other")
+        qtbot.waitUntil(lambda: session.can_run and not session.busy, timeout=TIMEOUT)
+        assert not isinstance(application.window.pages.currentWidget(), AbsentPage)
+    finally:
+        close_window(application)

@@ -1,5 +1,6 @@
 """Hub ids against a small hub on loopback: downloads, the cache, progress, cancel, refusals, a token kept quiet."""
 
+import errno
 import json
 import logging
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub.constants
+import huggingface_hub.file_download
 import pytest
 import torch
 
@@ -166,6 +168,23 @@ def test_cancel_stops_a_download_and_leaves_no_part(
     server.asked.clear()
     assert local_snapshot(ID).exists()  # goes on with what is missing
     assert len([line for line in server.asked if line.startswith("GET") and "safetensors" in line]) >= done > 0
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_no_part(
+    server: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = huggingface_hub.file_download.http_get
+
+    def full(url: str, temp_file: Any, **options: Any) -> None:
+        temp_file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(huggingface_hub.file_download, "http_get", full)
+    with pytest.raises(FetchError, match=r"the disk is full.*HF_HOME"):
+        local_snapshot(ID)
+    assert not list((tmp_path / "hub").rglob("*.incomplete"))
+    monkeypatch.setattr(huggingface_hub.file_download, "http_get", real)
+    assert open_model(ID).info.n_layers == 2  # room again: it works
 
 
 def test_offline_says_so(server: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
