@@ -28,6 +28,9 @@ def run(options: argparse.Namespace) -> int:
     """Serves until the other side is gone."""
     if sys.stdin.isatty():
         raise UsageError("the engine speaks to a window, not to a terminal: start the window, or give it this command")
+    from model.process import wait_asleep  # noqa: PLC0415 - with psutil, which only an engine needs
+
+    wait_asleep()
     from model.server import load_handlers, serve  # noqa: PLC0415 - numpy and msgspec, before nothing else needs them
 
     return serve(load=functools.partial(load_handlers, options.threads), nice=_nice(options.nice))
