@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from model.errors import CancelledError, DecoderscopeError
 from model.frame_writer import FrameWriter
-from model.handlers.registry import HANDLERS, EngineContext, Handlers
+from model.handler_registry import HANDLERS, EngineContext, Handlers
 from model.jobs import Job, PreemptedError, Scheduler
 from model.process import become_nice, die_with_parent, private_streams
 from model.protocol.events import EngineStarting

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from model.errors import BadValueError, CancelledError
-from model.handlers.registry import Answer, EngineContext, Handlers
+from model.handler_registry import Answer, EngineContext, Handlers
 from model.jobs import Job
 from model.protocol.attention_requests import GetGrid, GetMatrix, GridPart, GridReply, MatrixReply
 from model.protocol.engine_requests import CatalogueEntry, GetModel, Hello, HelloReply, OpenModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.attention_requests import (
     GetCell,

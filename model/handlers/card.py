@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.card_requests import GetModelCard
 from model.views.model_card import model_card

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.engine_requests import SelfCheck, SelfCheckReply
 from model.views.self_check import self_check

@@ -11,8 +11,8 @@ import psutil
 import torch
 
 from model.checkpoint.memory import available_bytes
+from model.handler_registry import Answer, EngineContext, handles
 from model.handlers.models import catalogue_entries
-from model.handlers.registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.memory import process_bytes
 from model.protocol.engine_requests import DeviceInfo, GetMemory, Hello, HelloReply

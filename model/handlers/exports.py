@@ -10,7 +10,7 @@ from model.export.files import ExportedFile
 from model.export.run_figures import export_figure
 from model.export.run_file import export_run
 from model.export.sheet import export_sheet
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.export_requests import ExportActivations, ExportAttention, ExportReply, ExportRun, ExportSheet
 from model.protocol.figure_requests import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.feed_forward_requests import GetNeurons, GetNorms, GetRouter
 from model.views.feed_forward import neurons_reply, norms_reply, router_reply

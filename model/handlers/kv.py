@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.kv_requests import GetKv, GetKvContents, MeasureRecompute
 from model.views.kv import kv_contents_reply, kv_reply, recompute_reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms, LensReply
 from model.views.lens import lens_parts, path_reply, terms_reply

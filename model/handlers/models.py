@@ -5,7 +5,7 @@ from __future__ import annotations
 from model import loading
 from model.checkpoint import catalogue
 from model.checkpoint.fetch import local_path
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.engine_requests import CatalogueEntry, CloseModel, GetModel, OpenModel, PlanModel
 from model.protocol.wire import Empty

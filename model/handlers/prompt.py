@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.run_requests import GetExpected, GetPromptStats
 from model.views.prompt_stats import expected_reply, prompt_stats_reply

@@ -11,7 +11,7 @@ import numpy as np
 
 from model.errors import BadValueError, NoRunError
 from model.export.run_file import RunFile, RunFileError, fits, reopen, sizes_of
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.handlers.text import tokens_of
 from model.jobs import Job
 from model.protocol.run_file_requests import (

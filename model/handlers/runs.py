@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.errors import CancelledError
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.handlers.text import tokens_of, wrapped
 from model.jobs import Job
 from model.protocol.run_requests import Branch, Prefill, PrefillReply, Restore, Seek, Step, StepPart

@@ -6,7 +6,7 @@ import numpy as np
 
 from model import sampling
 from model.candidates import candidates
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.run_requests import DistributionReply, GetDistribution
 from model.protocol.values import Candidate

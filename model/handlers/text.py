@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from model.checkpoint.chat import ChatTemplateError, chat_text
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.run_requests import Prefill, Tokenize, TokenizeReply
 from model.protocol.values import Token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.handlers.registry import Answer, EngineContext, handles
+from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.walk_requests import GetWalk, GetWalkTensor
 from model.views.block_walk import walk_reply

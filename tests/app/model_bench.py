@@ -18,7 +18,7 @@ from app.settings import Settings
 from app.theme import Theme
 from model import handlers  # noqa: F401 - registers them
 from model.errors import DecoderscopeError
-from model.handlers.registry import HANDLERS, EngineContext
+from model.handler_registry import HANDLERS, EngineContext
 from model.loading import LoadedModel
 from model.protocol.run_requests import PrefillReply
 from model.protocol.values import SamplerSettings, Token

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from model import process
-from model.handlers.registry import HANDLERS
+from model.handler_registry import HANDLERS
 from model.protocol.attention_requests import (
     CellReply,
     GetCell,

@@ -1,4 +1,7 @@
-"""Which function answers which request, and the state those functions share."""
+"""Which function answers which request, and the state those functions share.
+
+Apart from the handlers themselves, so that the server is up before torch is imported.
+"""
 
 from __future__ import annotations
 
