@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QMoveEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
@@ -181,6 +181,11 @@ class PanelDock(QDockWidget):
         column.addWidget(PanelScroll(panel, theme))
         self.setWidget(holder)
         self.topLevelChanged.connect(self._on_floating)
+        self.visibilityChanged.connect(lambda _visible: panel.look_again())
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        super().moveEvent(event)
+        self.panel.look_again()  # a tab that is chosen moves its dock into sight
 
     def toggle_floating(self) -> None:
         """Out of the window, or back in."""

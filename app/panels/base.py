@@ -166,25 +166,33 @@ class Panel(QWidget):
     def mark(self, *names: str) -> None:
         """Notes that something this panel shows has changed; redrawn at the next frame it is visible."""
         self._pending.update(names)
-        if self.isVisible():
+        self.look_again()
+
+    def seen(self) -> bool:
+        """Whether any of it can be seen. A dock behind another tab counts as visible in Qt, moved out of the window."""
+        return self.isVisible() and not self.visibleRegion().isEmpty()
+
+    def look_again(self) -> None:
+        """Redraws at the next frame what is noted; whoever brings the panel into sight calls it."""
+        if self._pending and self.isVisible():
             self._clock.request(self)
 
     def flush(self) -> None:
         """Redraws now what is noted, if the panel can be seen."""
-        if self._pending and self.isVisible():
+        if self._pending and self.seen():
             changes = frozenset(self._pending)
             self._pending.clear()
             self.refresh(changes)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if self._pending:
-            self._clock.request(self)
+        self.look_again()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._empty is not None:
             self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
+        self.look_again()
 
     def _cover(self) -> None:
         """Lays the empty state over the panel while what it needs is missing."""
