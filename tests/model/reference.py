@@ -54,6 +54,7 @@ class Reference:
 
     def run(self, *chunks: list[int]) -> list[Trace]:
         """One trace for each chunk of ids, decoded one after the other with the reference's own cache."""
+        _forget_lengths(self.model)
         cache = transformers.DynamicCache()  # without a config it keeps every key of sliding-window layers too
         traces = []
         for ids in chunks:
@@ -64,6 +65,14 @@ class Reference:
             k = [layer.keys[0].clone() for layer in cache.layers]
             traces.append(Trace(logits=out.logits[0], resid=resid, q=q, k=k, patterns=seen))
         return traces
+
+
+def _forget_lengths(model: Any) -> None:
+    """Dynamic NTK keeps the frequencies of the longest text it has seen: each run begins as on a fresh model."""
+    for module in model.modules():
+        if getattr(module, "rope_type", None) == "dynamic":
+            module.inv_freq.copy_(module.original_inv_freq)
+            module.max_seq_len_cached = module.original_max_seq_len
 
 
 @lru_cache(maxsize=64)

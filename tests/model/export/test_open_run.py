@@ -85,12 +85,12 @@ def pixels(engine: EngineChild) -> np.ndarray:
     return engine.answer(engine.ask(MATRIX)).arrays["values"]
 
 
-def test_with_its_model_open_the_run_goes_on(engine: EngineChild, run: RunState, tmp_path: Path) -> None:
+def test_with_its_model_open_the_run_goes_on(engine: EngineChild, tiny: Path, run: RunState, tmp_path: Path) -> None:
     path, before = saved(engine, tmp_path / "a.dscope"), pixels(engine)
     get(engine, Prefill(text="other"), PrefillReply)
     seen = get(engine, PeekRun(path=str(path)), RunFileInfo)
-    assert (seen.model, seen.contents, seen.n_prompt, seen.steps) == ("tiny0", "all", run.n_prompt, 6)
-    assert seen.size == path.stat().st_size and seen.text == run.text and seen.source.endswith("tiny0")
+    assert (seen.model, seen.contents, seen.n_prompt, seen.steps) == (tiny.name, "all", run.n_prompt, 6)
+    assert seen.size == path.stat().st_size and seen.text == run.text and seen.source.endswith(tiny.name)
     opened = get(engine, OpenRun(path=str(path)), OpenRunReply)
     assert not (opened.recorded or opened.other or opened.model.recorded)
     assert (opened.prompt, opened.state.path, opened.state.text) == (PROMPT, run.path, run.text)
