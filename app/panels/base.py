@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from app.session import Session
     from model.protocol.wire import Priority, Request
 
-FRAME_MS = 16
+FRAME_MS, TURN_MS = 16, 7
 Changes = frozenset[str]
 Need = Literal["", "model", "run"]
 OnReply = Callable[..., object]
@@ -49,13 +49,16 @@ class FrameClock(QObject):
         if panel not in self._waiting:
             self._waiting.append(panel)
         if not self._timer.isActive():
-            self._timer.start()
+            self._timer.start(FRAME_MS)
 
     def _tick(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for panel in waiting:
-            if isValid(panel):
-                panel.flush()
+        # One panel a turn: what all of them draw after a step would hold mouse and keys for two frames at a time.
+        while self._waiting:
+            panel = self._waiting.pop(0)
+            if isValid(panel) and panel.flush():
+                break
+        if self._waiting:
+            self._timer.start(TURN_MS)
 
 
 class Panel(QWidget):
@@ -177,12 +180,14 @@ class Panel(QWidget):
         if self._pending and self.isVisible():
             self._clock.request(self)
 
-    def flush(self) -> None:
-        """Redraws now what is noted, if the panel can be seen."""
-        if self._pending and self.seen():
-            changes = frozenset(self._pending)
-            self._pending.clear()
-            self.refresh(changes)
+    def flush(self) -> bool:
+        """Redraws now what is noted, if the panel can be seen; whether it did."""
+        if not self._pending or not self.seen():
+            return False
+        changes = frozenset(self._pending)
+        self._pending.clear()
+        self.refresh(changes)
+        return True
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
