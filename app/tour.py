@@ -70,6 +70,9 @@ class Driver:
         from PySide6.QtGui import QKeySequence  # noqa: PLC0415
         from PySide6.QtTest import QTest  # noqa: PLC0415
 
+        if not self.window.isActiveWindow():  # no window manager gives the focus back where there is no display
+            self.window.activateWindow()
+            turn(50)
         QTest.keySequence(widget or self.window, QKeySequence(key))
 
     def write(self, widget: QWidget, text: str) -> None:

@@ -35,13 +35,13 @@ class WhereControls(QWidget):
         token = tr("query") if show_key else tr("token")
         self.query_box = _TokenBox(ctx, token, selection.set_query)
         self.key_box = _TokenBox(ctx, tr("key"), selection.set_key)
-        self.head_box.setVisible(show_head)
-        self.key_box.setVisible(show_key)
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
         self.row.setSpacing(6)
         for widget in (self.layer_box, self.head_box, self.query_box, self.key_box):
             self.row.addWidget(widget)
+        self.head_box.setVisible(show_head)  # once they have a parent: without one they would be windows for a moment
+        self.key_box.setVisible(show_key)
         self.row.addStretch(1)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.layer_box.keyChosen.connect(selection.set_layer)
