@@ -226,6 +226,9 @@ class PanelDock(QDockWidget):
 class DockArea(QMainWindow):
     """Holds the docks inside the main window, with room around them."""
 
+    resized = Signal()
+    separatorPressed = Signal()
+
     def __init__(self) -> None:
         super().__init__()
         self.setWindowFlags(Qt.WindowType.Widget)
@@ -244,6 +247,20 @@ class DockArea(QMainWindow):
         ):
             self.setTabPosition(area, QTabWidget.TabPosition.North)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+
+    def event(self, event: QEvent) -> bool:
+        # Separators are no widgets: a press where there is no child is on one of them.
+        if (
+            isinstance(event, QMouseEvent)
+            and event.type() is QEvent.Type.MouseButtonPress
+            and self.childAt(event.position().toPoint()) is None
+        ):
+            self.separatorPressed.emit()
+        return super().event(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.resized.emit()
 
 
 def _frame(rect: QRectF, *, square_top: bool) -> QPainterPath:

@@ -145,6 +145,7 @@ class MainWindow(QMainWindow):
         from app.dock_tabs import TabFrames  # noqa: PLC0415 - after the first paint
         from app.docks import DockArea, PanelDock  # noqa: PLC0415
         from app.panels import PANELS  # noqa: PLC0415
+        from app.standard_layout import StandardLayout  # noqa: PLC0415
 
         assert self.ctx is not None
         assert self.keys is not None
@@ -163,19 +164,17 @@ class MainWindow(QMainWindow):
             dock.visibilityChanged.connect(self._on_docks_moved)
             dock.dockLocationChanged.connect(self._on_docks_moved)
             dock.topLevelChanged.connect(self._on_docks_moved)
+        self.standard = StandardLayout(self.area, self.docks, lambda: self._short)
         self.pages.addWidget(self.area)
         self.pages.setCurrentWidget(self._absent or self.area)
         self._restore_layout(self.settings.values.layout)
 
     def _restore_layout(self, layout: str) -> None:
-        from app.docks import place  # noqa: PLC0415
-
         state = base64.b64decode(layout or "")
-        place(self.area, self.docks, short=self._short)
+        self.standard.place()
         if state:
+            self.standard.make_own()
             self.area.restoreState(QByteArray(state), LAYOUT_VERSION)
-        else:
-            QTimer.singleShot(0, self.area, self._share_space)  # once the area has the size it will have
         self._on_docks_moved()
 
     @property
@@ -184,7 +183,9 @@ class MainWindow(QMainWindow):
         return self.height() < self.theme.px(SHORT_WINDOW)
 
     def layout_text(self) -> str:
-        """The docks' places, for the preferences."""
+        """The docks' places, for the preferences; nothing while they stand as the standard has them."""
+        if self.standard.in_force:
+            return ""
         state = self._before_maximise or self.area.saveState(LAYOUT_VERSION)
         return base64.b64encode(state.data()).decode("ascii")
 
@@ -192,11 +193,6 @@ class MainWindow(QMainWindow):
         """The standard layout."""
         self._maximised = self._before_maximise = None
         self._restore_layout("")
-
-    def _share_space(self) -> None:
-        from app.docks import share_space  # noqa: PLC0415
-
-        share_space(self.area, self.docks, short=self._short)
 
     def save_layout_as(self) -> None:
         """Asks for a name and keeps the layout under it."""

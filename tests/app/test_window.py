@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QWidget
@@ -298,3 +298,34 @@ def test_utf16_offsets_follow_qts_counting() -> None:
     assert utf16_offsets("你好") == []
     assert utf16_offsets("a👍b") == [0, 1, 3, 4]
     assert utf16_offsets("\ud800x") == []
+
+
+def test_the_standard_layout_follows_the_window_and_comes_back(application: Application, qtbot: QtBot) -> None:
+    window, docks = application.window, application.window.docks
+    window.resize(1400, 900)
+    qtbot.waitUntil(lambda: docks["kv"].tabbed and not docks["attention"].tabbed)
+    qtbot.wait(300)
+    before = {name: docks[name].size() for name in ("prompt", "attention", "sampling")}
+    window.resize(1000, 640)
+    qtbot.waitUntil(lambda: docks["attention"].tabbed)  # the lower panels are tabs beside it
+    window.resize(1400, 900)
+    qtbot.waitUntil(lambda: not docks["attention"].tabbed)
+    qtbot.wait(300)
+    for name, size in before.items():
+        assert abs(docks[name].width() - size.width()) < 8
+        assert abs(docks[name].height() - size.height()) < 8
+    assert window.layout_text() == ""
+
+
+def test_a_layout_of_ones_own_is_left_alone(application: Application, qtbot: QtBot) -> None:
+    window, docks = application.window, application.window.docks
+    window.resize(1400, 900)
+    qtbot.wait(300)
+    below = docks["prompt"].mapTo(window.area, docks["prompt"].rect().bottomLeft())
+    grip = below + QPoint(docks["prompt"].width() // 2, 4)
+    QTest.mousePress(window.area, Qt.MouseButton.LeftButton, pos=grip)
+    QTest.mouseRelease(window.area, Qt.MouseButton.LeftButton, pos=grip)
+    assert window.layout_text()
+    window.resize(1000, 640)
+    qtbot.wait(400)
+    assert not docks["attention"].tabbed

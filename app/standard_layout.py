@@ -1,0 +1,59 @@
+"""The standard layout keeps its shares of the window whatever size that takes, until a person makes it their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.docks import DockArea, PanelDock, place, share_space
+
+SETTLE_MS = 120
+
+
+class StandardLayout(QObject):
+    """Places `docks` in `area`. `is_short`: whether there is no room for a row of panels under the others.
+
+    `own`: a person has moved a separator, floated or dragged a dock, or brought a layout; it is then left alone.
+    """
+
+    def __init__(self, area: DockArea, docks: Mapping[str, PanelDock], is_short: Callable[[], bool]) -> None:
+        super().__init__(area)
+        self._area, self._docks, self._is_short = area, docks, is_short
+        self.own = False
+        self._placed_short: bool | None = None
+        self._settle = QTimer(self)
+        self._settle.setSingleShot(True)
+        self._settle.setInterval(SETTLE_MS)
+        self._settle.timeout.connect(self._follow)
+        area.resized.connect(self._settle.start)
+        area.separatorPressed.connect(self.make_own)
+        for dock in docks.values():
+            dock.topLevelChanged.connect(lambda floating: self.make_own() if floating else None)
+
+    @property
+    def in_force(self) -> bool:
+        """Whether the docks stand as the standard has them: all there, none floating, nothing made one's own."""
+        return not self.own and not any(dock.isHidden() or dock.isFloating() for dock in self._docks.values())
+
+    def make_own(self) -> None:
+        """From here on sizes are the person's."""
+        self.own = True
+
+    def place(self) -> None:
+        """Every dock in its standard place; their shares once the area has the size it will have."""
+        self.own = False
+        self._placed_short = self._is_short()
+        place(self._area, self._docks, short=self._placed_short)
+        self._settle.start(0)
+
+    def _follow(self) -> None:
+        if not self.in_force:
+            return
+        if self._placed_short == self._is_short():
+            share_space(self._area, self._docks, short=self._is_short())
+            return
+        front = [dock for dock in self._docks.values() if dock.tabbed and dock.panel.seen()]
+        self.place()
+        for dock in front:
+            dock.raise_()
