@@ -56,4 +56,5 @@ class StandardLayout(QObject):
         front = [dock for dock in self._docks.values() if dock.tabbed and dock.panel.seen()]
         self.place()
         for dock in front:
-            dock.raise_()
+            if not self._placed_short:  # among the tabs of a short window the one that was in the centre leads
+                dock.raise_()

@@ -93,10 +93,16 @@ class Driver:
         for theme in self.themes:
             self.application.settings.update(theme=theme)
             self.settle(150)
+            self.wait(self._heads_drawn, "drawing every head in sight")
             path = self.out / f"{name}-{theme}.png"
             if not self.window.grab().save(str(path)):
                 raise TourError(f"{path} could not be written: is there room, and may this folder be written?")
             self.files.append(path)
+
+    def _heads_drawn(self) -> bool:
+        from app.widgets.head_grid import HeadGrid  # noqa: PLC0415
+
+        return all(not grid.missing() for grid in self.window.findChildren(HeadGrid) if grid.isVisible())
 
     def on_exception(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """An error in a slot: the tour stops and says it."""
