@@ -118,7 +118,7 @@ class Axis:
         painter.save()
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.palette.panel)
-        painter.drawPolygon(self.outline(label, edge, room, bold=True, margin=3.0))
+        painter.drawPolygon(self.outline(label, edge, room, bold=True, margin=0.5))
         painter.restore()
         self._paint(painter, label, edge, room, self.bold, self._colour(label.index, self._theme.palette.text))
 

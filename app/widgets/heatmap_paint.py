@@ -227,12 +227,12 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
     )
     edge, room = (geometry.area.left(), geometry.row_room) if rows else (geometry.area.top(), geometry.col_room)
     # Labels it would cover in part are taken away whole.
-    outline = axis.outline(label, edge, room, bold=True, margin=2.0)
+    outline = axis.outline(label, edge, room, bold=True)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(heat.theme.palette.panel)
     for other in axis_labels(heat)[0 if rows else 1]:
         if abs(other.centre - centre) < 2 * axis.spacing:
-            covered = axis.outline(other, edge, room, margin=1.5)
+            covered = axis.outline(other, edge, room)
             if covered.intersects(outline):
                 painter.drawPolygon(covered)
     axis.paint_hovered(painter, label, edge, room)
