@@ -114,9 +114,9 @@ def phase_rows(reply: KvReply) -> list[Row]:
     table: tuple[tuple[str, str, Callable[[PhaseCost], str]], ...] = (
         (tr("time"), tips["time"], lambda p: duration(p.ms)),
         (tr("computes"), tips["flops"], lambda p: amount(p.flops, "FLOP")),
-        (tr("rate"), tips["flops"], lambda p: amount(_per_second(p.flops, p), "FLOP/s")),
+        (tr("computes a second"), tips["flops"], lambda p: amount(_per_second(p.flops, p), "FLOP/s")),
         (tr("reads"), tips["bytes"], lambda p: amount(p.bytes_read, "B")),
-        (tr("rate"), tips["bytes"], lambda p: amount(_per_second(p.bytes_read, p), "B/s")),
+        (tr("reads a second"), tips["bytes"], lambda p: amount(_per_second(p.bytes_read, p), "B/s")),
         (tr("intensity"), tips["intensity"], lambda p: f"{three(p.flops / max(p.bytes_read, 1))} FLOP/B"),
     )
     rows: list[Row] = []
