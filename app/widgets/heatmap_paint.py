@@ -167,6 +167,9 @@ def _paint_frame(painter: QPainter, heat: HeatMap, cell: tuple[int, int], colour
     painter.drawRect(rect.adjusted(-1, -1, 1, 1))
     painter.setPen(QPen(colour, 2))
     painter.drawRect(rect)
+    if min(rect.width(), rect.height()) >= SEAM_FROM:  # a light line inside: the accent alone is lost on blue cells
+        painter.setPen(QPen(heat.theme.palette.cursor, 1))
+        painter.drawRect(rect.adjusted(1.5, 1.5, -1.5, -1.5))
 
 
 def _paint_guides(painter: QPainter, heat: HeatMap, cell: tuple[int, int]) -> None:
