@@ -116,8 +116,9 @@ def first_start_shows_the_example(driver: Driver) -> None:
     driver.wait(
         lambda: session.distribution is not None and session.distribution.node == session.current_node, "sampling"
     )
-    assert sampling.table.model().rowCount() == len(session.distribution.candidates)  # type: ignore[union-attr]
-    assert timeline.table.model().rowCount() == 8
+    shown = len(session.distribution.candidates)  # type: ignore[union-attr]
+    driver.wait(lambda: sampling.table.model().rowCount() == shown, "showing the candidates")  # a panel a frame
+    driver.wait(lambda: timeline.table.model().rowCount() == 8, "showing the steps")
     driver.wait(lambda: attention.main.heat.value_of((8, 1)) is not None, "drawing the attention")
     assert attention.main.heat.value_of((8, 1)) == pytest.approx(0.75, abs=0.005)
     assert "DECODE 7" in driver.window.run_bar.readout.text()
