@@ -97,7 +97,7 @@ def test_a_run_is_saved_opened_looked_at_and_gone_on_with(
     idle(qtbot, application, lambda: session.model.n_layers == 2)
     assert session.files.recorded and session.run_text == text and session.prompt_text in text
     assert [token.id for token in session.path_tokens()] == ids
-    assert window.run_bar.model.hint == "recorded"
+    qtbot.waitUntil(lambda: window.run_bar.model.hint == "recorded")  # bars follow a turn of the loop later
     assert not window.registry.can("run.step") and not window.registry.can("run.prefill")
     notices = [banner for banner in window.banners.notices if "was recorded with" in banner.sentence.text()]
     assert len(notices) == 1
