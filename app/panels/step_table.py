@@ -125,6 +125,9 @@ class StepTable(QTableView):
     def set_rows(self, rows: Sequence[StepRow], current: int) -> None:
         """Shows the steps; `current` is the node of the chosen one. Emits nothing."""
         self._model.set_rows(rows)
+        self.clearSpans()
+        if rows and rows[0].step == 0:  # the prefill block has no p and no entropy: its words take their room
+            self.setSpan(0, TOKEN, 1, ENTROPY - TOKEN + 1)
         at = next((i for i, row in enumerate(rows) if row.node == current), -1)
         if at >= 0 and at != self.currentIndex().row():
             self.selectRow(at)
