@@ -56,7 +56,8 @@ class RunBook:
 
     @property
     def length(self) -> int:
-        return self.state.length if self.state else 0
+        """Positions of the current path."""
+        return len(self.path)
 
     @property
     def n_prompt(self) -> int:
@@ -160,7 +161,7 @@ class RunBook:
 
     def _make_path(self, state: RunState) -> tuple[PathToken, ...]:
         decode = tuple(
-            PathToken(position=n.position, id=n.token_id, piece=n.piece, kind="decode", node=n.id)
-            for n in (self.nodes[node] for node in state.path)
+            PathToken(position=position, id=n.token_id, piece=n.piece, kind="decode", node=n.id)
+            for position, n in enumerate((self.nodes[node] for node in state.path), len(self._prompt_path))
         )
         return self._prompt_path + decode

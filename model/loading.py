@@ -16,7 +16,7 @@ from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, op
 from model.checkpoint.errors import CheckpointError, TooBigError
 from model.checkpoint.fetch import can_use_pip, fetch, local_path
 from model.checkpoint.folder_tokenizer import load_backend
-from model.checkpoint.memory import available_bytes
+from model.checkpoint.memory import available_bytes, give_back
 from model.checkpoint.paths import CacheDirError
 from model.checkpoint.plan import DTYPES, OVERHEAD, OpenPlan, device_names, dtype_name, select_device, select_dtype
 from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
@@ -214,6 +214,7 @@ def _load(
         progress=progress,
         check_cancel=check,
     )
+    give_back()
     checkpoint.verify()
     warnings = (*checkpoint.warnings, *notes, *bad.warnings())
     return _proved(_finish(decoder, tokenizer, plan.name, place.label, checkpoint.digest(), warnings))
@@ -326,7 +327,7 @@ def _finish(
     decoder: Decoder, tokenizer: Tokenizer, name: str, source: str, digest: str, warnings: tuple[str, ...]
 ) -> LoadedModel:
     require_whole(decoder)
-    decoder.join_weights()
+    decoder.join_weights(after_layer=give_back)
     config = decoder.config
     parameters = sum(parameter.numel() for parameter in decoder.parameters())
     info = ModelInfo(

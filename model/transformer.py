@@ -111,13 +111,18 @@ class Decoder(nn.Module):
         """The weights' and activations' type."""
         return self.embed_tokens.weight.dtype
 
-    def join_weights(self) -> None:
-        """Lay q, k and v, and gate and up, side by side in memory: one product each. Call it once weights are read."""
+    def join_weights(self, after_layer: Callable[[], None] | None = None) -> None:
+        """Lay q, k and v, and gate and up, side by side in memory: one product each. Call it once weights are read.
+
+        `after_layer` is called when a layer's separate matrices have been freed.
+        """
         for layer in self.layers:
             assert isinstance(layer, Block)
             layer.self_attn.qkv.join()
             if isinstance(layer.mlp, Mlp) and layer.mlp.gate_up is not None:
                 layer.mlp.gate_up.join()
+            if after_layer is not None:
+                after_layer()
 
     def joined_names(self) -> dict[str, tuple[str, ...]]:
         """Name of a joint matrix → the parameters that are its rows, one after the other, for `join_weights`."""

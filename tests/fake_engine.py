@@ -148,11 +148,11 @@ def step(_context: EngineContext, message: Step, job: Job) -> Answer:
             time.sleep(LAYER_SECONDS)
             nodes.append(
                 Node(
-                    id=index, parent=index - 1, position=index, token_id=1, piece="a", logprob=float("-inf"), p=1.0,
+                    id=index + 1, parent=index, position=index + 1, token_id=1, piece="a", logprob=float("-inf"), p=1.0,
                     entropy=0.0, draw=0.5, ms=10.0, settings=message.settings,
                 )
             )  # fmt: skip
-            job.part(StepPart(node=nodes[-1], length=index + 1, text="a" * (index + 1)))
+            job.part(StepPart(node=nodes[-1], length=index + 2, text="a" * (index + 1)))
     except CancelledError:
         return state(tuple(nodes), stop="cancelled"), {}
     return state(tuple(nodes)), {}

@@ -21,6 +21,6 @@ def curves(session: Session) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         known = min(len(stats.entropy), session.n_prompt)
         entropy[1:known] = stats.entropy[: known - 1]
         surprisal[1:known] = -stats.logprob[1:known]
-    for node in session.path_nodes():
-        entropy[node.position], surprisal[node.position] = node.entropy, -node.logprob
+    for position, node in enumerate(session.path_nodes(), session.n_prompt):
+        entropy[position], surprisal[position] = node.entropy, -node.logprob
     return entropy, surprisal

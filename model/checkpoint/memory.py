@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psutil
 import torch
@@ -20,6 +23,20 @@ def available_bytes(device: torch.device) -> int:
     free = int(psutil.virtual_memory().available)
     limit, used = _number(_CGROUP_LIMIT), _number(_CGROUP_USED)
     return free if limit is None or used is None else max(0, min(free, limit - used))
+
+
+def give_back() -> None:
+    """Returns freed memory to the system: glibc keeps what lies between blocks that are in use."""
+    if (trim := _trim()) is not None:
+        trim(0)
+
+
+@cache
+def _trim() -> Any:
+    try:
+        return getattr(ctypes.CDLL(None), "malloc_trim", None)
+    except (OSError, TypeError):  # not a C library that can be asked
+        return None
 
 
 def _number(path: Path) -> int | None:

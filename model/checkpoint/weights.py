@@ -18,8 +18,8 @@ from model.families.base import TensorRule
 from model.layers import lay_out
 from model.protocol.values import NOT_FINITE
 
-_BLOCK_NUMBERS = 8 << 20
-_STREAMED_NUMBERS = 2 * _BLOCK_NUMBERS
+_BLOCK_NUMBERS = 2 << 20
+_STREAMED_NUMBERS = 4 * _BLOCK_NUMBERS
 Put = Callable[[str, Tensor], None]
 
 
@@ -40,7 +40,9 @@ class NonFinite:
         """Counts those of `tensor`; costs one pass over it."""
         if not tensor.numel():
             return
-        low, high = tensor.aminmax()  # NaN and infinities show in the extremes
+        # In the order of memory: the reduction would copy a transposed matrix whole.
+        ordered = tensor if tensor.is_contiguous() else tensor.t() if tensor.ndim == 2 else tensor.contiguous()
+        low, high = ordered.aminmax()  # NaN and infinities show in the extremes
         if not bool(torch.isfinite(low) & torch.isfinite(high)):
             count = int((~torch.isfinite(tensor)).sum())
             self.counts[name] = self.counts.get(name, 0) + count

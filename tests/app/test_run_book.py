@@ -94,3 +94,10 @@ def test_what_is_kept_is_enough_to_make_the_run_again() -> None:
     assert kept is not None
     assert (kept.ids, kept.nodes, kept.current) == ((100, 101, 102), LINE, 5)
     assert replace(kept.nodes[0]) == LINE[0]
+
+
+def test_positions_and_length_are_those_of_the_path_whatever_an_engine_says() -> None:
+    book = book_with(*LINE, path=(3, 4, 5))
+    book.take_part(StepPart(node=node(6, 99, 0), length=1, text="t"))  # no such parent, no such length
+    assert book.length == len(book.path) == 7
+    assert [t.position for t in book.path] == list(range(7))
