@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +18,16 @@ from model import sampling
 from model.candidates import candidates
 from model.errors import BadValueError
 from model.export.activations import find
-from model.export.attention import export_attention
 from model.export.files import ExportedFile
-from model.export.run_figures import export_figure
+from model.export.making import make_files
 from model.export.run_file import Contents, RunFile, reopen, save_run
-from model.export.sheet import export_sheet
 from model.loading import LoadedModel
 from model.loading import open_model as load_model
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.engine_requests import DType
-from model.protocol.export_requests import ExportAttention, ExportSheet, FigureFormat, SheetFormat
-from model.protocol.figure_requests import (
-    DrawnFormat,
-    ExportKvGrowth,
-    ExportLens,
-    ExportRope,
-    ExportSampler,
-    ExportText,
-    FigureRequest,
-)
+from model.protocol.export_kinds import EXPORT_KINDS
+from model.protocol.export_requests import ExportAttention, ExportSheet
+from model.protocol.figure_requests import FigureRequest
 from model.protocol.file_writing import IncomingFiles
 from model.protocol.values import Candidate, ModelInfo, Node, SamplerSettings
 from model.run import Run
@@ -47,11 +38,7 @@ from model.views.selection import chosen
 Float32 = NDArray[np.float32]
 Shown = ExportAttention | ExportSheet | FigureRequest
 _FIGURES: dict[str, type[FigureRequest]] = {
-    "sampler": ExportSampler,
-    "kv-growth": ExportKvGrowth,
-    "lens": ExportLens,
-    "rope": ExportRope,
-    "text": ExportText,
+    name: kind.request for name, kind in EXPORT_KINDS.items() if issubclass(kind.request, FigureRequest)
 }
 
 
@@ -244,17 +231,8 @@ class Figure:
             return incoming.finish(infos)[0]
 
     def _files(self, file_format: str, stem: str = "figure") -> Iterator[ExportedFile]:
-        message: Any = replace(self._message, formats=(file_format,), stem=stem)  # type: ignore[arg-type]
-        if isinstance(message, ExportAttention):
-            _check_format(file_format, get_args(FigureFormat))
-            return export_attention(self._run, message)
-        if isinstance(message, ExportSheet):
-            _check_format(file_format, get_args(SheetFormat))
-            return export_sheet(self._run, message)
-        _check_format(file_format, get_args(DrawnFormat))
-        return export_figure(self._run, message)
-
-
-def _check_format(file_format: str, known: Sequence[str]) -> None:
-    if file_format not in known:
-        raise BadValueError("format", file_format, f"a name that ends in .{', .'.join(known)}")
+        kind = type(self._message)
+        known = next(entry.formats for entry in EXPORT_KINDS.values() if entry.request is kind)
+        if file_format not in known:
+            raise BadValueError("format", file_format, f"a name that ends in .{', .'.join(known)}")
+        return make_files(self._run, replace(self._message, formats=(file_format,), stem=stem))  # type: ignore[arg-type]

@@ -10,25 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from model.cli.command import Command, ProgressLine, UsageError, number, whole
-from model.cli.prompted import add_run_options, decoded, prefilled
-from model.cli.what import DEFAULT_SIZE, FORMATS, KINDS, SIZES, TINTS, requests_for
+from model.cli.prompted import add_run_options, decoded, prefilled, read_prompt, sampler_settings
+from model.cli.what import KINDS, TINTS, requests_for
 from model.colormaps import ONE_SIGNED
 from model.export.spec import FigureSpec
 from model.protocol.attention_requests import Scale, Stage
-from model.protocol.export_requests import (
-    ExportActivations,
-    ExportAttention,
-    ExportRun,
-    ExportSheet,
-    FigureTheme,
-    RunContents,
-)
-from model.protocol.figure_requests import FigureRequest
-from model.protocol.file_writing import FileExistsAlreadyError, IncomingFiles, safe_stem
-from model.protocol.wire import Request
+from model.protocol.export_kinds import EXPORT_KINDS, file_names
+from model.protocol.export_requests import FigureTheme, FileRequest, RunContents
+from model.protocol.file_writing import FileExistsAlreadyError, IncomingFiles
 
 if TYPE_CHECKING:
-    from model.export.files import ExportedFile
     from model.run import Run
 
 
@@ -71,20 +62,23 @@ def run(options: argparse.Namespace) -> int:
     kind, *names = options.what
     _check(kind, names, options)
     formats = _formats(kind, options.format)
-    size = _size(options.size or SIZES.get(kind, DEFAULT_SIZE))
+    size = _size(options.size) if options.size else EXPORT_KINDS[kind].size
     options.head = options.head or ("all" if kind in {"sheet", "grid"} else "mean")
-    FigureSpec(width=size[0], height=size[1], dpi=options.dpi)  # refused before a model is opened
+    if EXPORT_KINDS[kind].drawn:
+        FigureSpec(width=size[0], height=size[1], dpi=options.dpi)  # refused before a model is opened
     folder = Path(options.out)
+    sampler_settings(options)
+    prompt = read_prompt(options) if options.run_file is None else ()
     progress = ProgressLine()
     try:
-        made = _run_of(options, progress)
+        made = _run_of(options, prompt, progress)
         requests = list(requests_for(made, kind, names, formats, size, options))
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--out: {folder} cannot be made: {error.strerror}") from error
         if not options.overwrite:
-            _refuse_existing(requests, formats, folder)
+            _refuse_existing(requests, folder)
         written = [entry for message, report in _reported(requests, progress)
                    for entry in _write(made, message, folder, options, report)]  # fmt: skip
     finally:
@@ -98,8 +92,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:
-    if kind not in FORMATS:
-        raise UsageError(f"--what: {kind!r} is not one of {', '.join(FORMATS)}")
+    if kind not in EXPORT_KINDS:
+        raise UsageError(f"--what: {kind!r} is not one of {', '.join(EXPORT_KINDS)}")
     if bool(names) != (kind == "activation"):
         raise UsageError(
             "--what: activation, and nothing else, takes the names of activations, such as layers.3.attn.pattern"
@@ -112,7 +106,7 @@ def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:
 
 
 def _formats(kind: str, asked: str) -> tuple[str, ...]:
-    known = FORMATS[kind]
+    known = EXPORT_KINDS[kind].formats
     formats = tuple(dict.fromkeys(word.strip() for word in asked.split(",") if word.strip())) or known[:1]
     for name in formats:
         if name not in known:
@@ -127,9 +121,9 @@ def _size(text: str) -> tuple[float, float]:
     return float(match[1]), float(match[2])
 
 
-def _run_of(options: argparse.Namespace, progress: ProgressLine) -> Run:
+def _run_of(options: argparse.Namespace, prompt: str | Sequence[int], progress: ProgressLine) -> Run:
     if options.run_file is None:
-        made, _ = prefilled(options)
+        made, _ = prefilled(options, prompt)
         decoded(made, options, progress=progress)
         return made
     from model.export.run_file import RunFile, reopen  # noqa: PLC0415 - imports torch
@@ -144,18 +138,17 @@ def _run_of(options: argparse.Namespace, progress: ProgressLine) -> Run:
         return reopen(file, model, progress=progress)
 
 
-def _refuse_existing(requests: Sequence[Request], formats: tuple[str, ...], folder: Path) -> None:
+def _refuse_existing(requests: Sequence[FileRequest], folder: Path) -> None:
     """Raises FileExistsAlreadyError before anything is computed where a file is there already."""
     for message in requests:
-        for name in formats:
-            path = folder / f"{safe_stem(getattr(message, 'stem', ''))}.{name}"
-            if path.exists():
-                raise FileExistsAlreadyError(path)
+        for name in file_names(message):
+            if (folder / name).exists():
+                raise FileExistsAlreadyError(folder / name)
 
 
 def _reported(
-    requests: Sequence[Request], progress: ProgressLine
-) -> Iterator[tuple[Request, Callable[[str, int, int, str], None]]]:
+    requests: Sequence[FileRequest], progress: ProgressLine
+) -> Iterator[tuple[FileRequest, Callable[[str, int, int, str], None]]]:
     """Each request and whom it tells how far it is: of many, which one is under way says more."""
     for index, message in enumerate(requests):
         if len(requests) == 1:
@@ -167,15 +160,17 @@ def _reported(
 
 def _write(
     made: Run,
-    message: Request,
+    message: FileRequest,
     folder: Path,
     options: argparse.Namespace,
     progress: Callable[[str, int, int, str], None],
 ) -> list[dict[str, Any]]:
     """Writes one export whole, or nothing of it."""
+    from model.export.making import make_files  # noqa: PLC0415 - imports torch
+
     infos = []
     with IncomingFiles(folder, overwrite=options.overwrite) as incoming:
-        for file in _files(made, message, progress):
+        for file in make_files(made, message, progress=progress):
             with file:
                 for part, data in file.parts():
                     incoming.add(part, data)
@@ -185,25 +180,6 @@ def _write(
         {"path": str(path), "format": info.format, "size": info.size, "sha256": info.sha256}
         for path, info in zip(paths, infos, strict=True)
     ]
-
-
-def _files(made: Run, message: Request, progress: Callable[[str, int, int, str], None]) -> Iterator[ExportedFile]:
-    from model.export.activations import export_activations  # noqa: PLC0415 - imports torch
-    from model.export.attention import export_attention, nothing  # noqa: PLC0415
-    from model.export.run_figures import export_figure  # noqa: PLC0415
-    from model.export.run_file import export_run  # noqa: PLC0415
-    from model.export.sheet import export_sheet  # noqa: PLC0415
-
-    if isinstance(message, ExportAttention):
-        return export_attention(made, message, progress=progress)
-    if isinstance(message, ExportSheet):
-        return export_sheet(made, message, progress=progress)
-    if isinstance(message, ExportActivations):
-        return export_activations(made, message, check=nothing)
-    if isinstance(message, FigureRequest):
-        return export_figure(made, message, progress=progress)
-    assert isinstance(message, ExportRun)
-    return export_run(made, message)
 
 
 COMMAND = Command(name="export", help="export figures, tables, activations and run files", arguments=arguments, run=run)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from model.run import Run
 
 DEFAULTS = SamplerSettings()
+MAX_STDIN_BYTES = 16 * 2**20
 SAMPLER_OPTIONS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
 
 
@@ -54,7 +55,8 @@ def sampler_settings(options: argparse.Namespace) -> SamplerSettings:
 
 
 def read_prompt(options: argparse.Namespace) -> str | Sequence[int]:
-    """The prompt as it is, or all of stdin as it is, or ids; bytes that are no UTF-8 stay apart as half surrogates."""
+    """The prompt as it is, or all of stdin as it is, or ids; bytes that are no UTF-8 stay apart as half surrogates.
+    Raises UsageError where there is none, or more on stdin than any context takes."""
     prompt: str | None = options.prompt
     ids: Sequence[int] | None = options.prompt_ids
     if ids is not None:
@@ -63,12 +65,16 @@ def read_prompt(options: argparse.Namespace) -> str | Sequence[int]:
         return ids
     if prompt is None:
         raise UsageError("the following arguments are required: --prompt (see decoderscope --help)")
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if prompt == "-" else prompt
+    if prompt != "-":
+        return prompt
+    data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if len(data) > MAX_STDIN_BYTES:
+        raise UsageError(f"--prompt -: there are more than {MAX_STDIN_BYTES // 2**20} MiB on stdin, which is no prompt")
+    return data.decode("utf-8", "surrogateescape")
 
 
-def prefilled(options: argparse.Namespace, prompt: str | Sequence[int] | None = None) -> tuple[Run, float]:
-    """Opens the model and prefills `prompt` (None: the options'); the run, and how long opening took in ms."""
-    prompt = read_prompt(options) if prompt is None else prompt
+def prefilled(options: argparse.Namespace, prompt: str | Sequence[int]) -> tuple[Run, float]:
+    """Opens the model and prefills `prompt` (of `read_prompt`); the run, and how long opening took in ms."""
     from model.loading import open_model  # noqa: PLC0415 - imports torch
     from model.run import Run  # noqa: PLC0415
     from model.threads import use_threads  # noqa: PLC0415

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from model.cli.command import UsageError
 from model.cli.prompted import SAMPLER_OPTIONS, sampler_settings
 from model.errors import BadValueError
+from model.protocol import export_kinds
 from model.protocol.attention_requests import HeadView
-from model.protocol.export_requests import ExportActivations, ExportAttention, ExportRun, ExportSheet
+from model.protocol.export_requests import ExportActivations, ExportAttention, ExportRun, ExportSheet, FileRequest
 from model.protocol.figure_requests import (
     ExportKvGrowth,
     ExportLens,
@@ -21,32 +22,10 @@ from model.protocol.figure_requests import (
     TintBy,
 )
 from model.protocol.values import SamplerSettings
-from model.protocol.wire import Request
 
 if TYPE_CHECKING:
     from model.run import Run
 
-_MATRIX = ("png", "svg", "pdf", "html", "csv", "npz", "json")
-_SHEET = ("png", "svg", "pdf", "html", "npz")
-_FIGURE = ("png", "svg", "pdf", "json")
-_TENSORS = ("safetensors", "npz")
-FORMATS = {
-    "attention": _MATRIX,
-    "sheet": _SHEET,
-    "grid": _SHEET,
-    "sampler": _FIGURE,
-    "kv-growth": _FIGURE,
-    "lens": _FIGURE,
-    "rope": _FIGURE,
-    "text": _FIGURE,
-    "activation": _TENSORS,
-    "logits": _TENSORS,
-    "kv": _TENSORS,
-    "run": ("dscope",),
-}
-"""What can be exported, and as what; the first one is the default."""
-SIZES = {"attention": "7x6", "sheet": "7x10", "grid": "7x10", "lens": "9x7"}
-DEFAULT_SIZE = "7x5"
 TINTS = tuple(name.replace("_", "-") for name in get_args(TintBy))
 KINDS = (
     "KIND: attention (one file a head), sheet (heads on one colour scale), grid (each head on its own scale), sampler "
@@ -63,7 +42,7 @@ def requests_for(
     formats: tuple[str, ...],
     size: tuple[float, float],
     options: argparse.Namespace,
-) -> Iterator[Request]:
+) -> Iterator[FileRequest]:
     """The requests, each of which is written whole. Raises UsageError or BadValueError."""
     look: dict[str, Any] = {name: getattr(options, name) for name in ("theme", "colormap", "dpi", "title")}
     look |= {"formats": formats, "width": size[0], "height": size[1]}
@@ -87,7 +66,7 @@ def requests_for(
         yield _figure(made, kind, look, options)
 
 
-def _figure(made: Run, kind: str, look: dict[str, Any], options: argparse.Namespace) -> Request:
+def _figure(made: Run, kind: str, look: dict[str, Any], options: argparse.Namespace) -> FileRequest:
     stem = stem_of(options, kind, options.layer, options.head)
     if kind == "sampler":
         return ExportSampler(settings=_settings(made, options), stem=stem, **look)
@@ -135,7 +114,7 @@ def _view(made: Run, options: argparse.Namespace) -> HeadView:
     )
 
 
-def _heads(made: Run, figure: dict[str, Any], options: argparse.Namespace) -> Iterator[Request]:
+def _heads(made: Run, figure: dict[str, Any], options: argparse.Namespace) -> Iterator[FileRequest]:
     combined = options.head in {"mean", "max"}
     layers: Iterable[Any] = indices("--layer", options.layer, made.config.n_layers)
     heads: Iterable[Any] = [options.head] if combined else indices("--head", options.head, made.config.n_heads)
@@ -159,17 +138,11 @@ def stem_of(options: argparse.Namespace, kind: str, layer: str = "", head: str =
 
 
 def indices(what: str, text: str, count: int) -> tuple[int, ...]:
-    """ "0,3-5" → (0, 3, 4, 5); "2,all" → 2 and every other one. Raises UsageError."""
-    found: list[int] = []
-    for part in text.split(","):
-        if part.strip() == "all":
-            found += range(count)
-            continue
-        ends = [_index(what, word.strip(), count) for word in part.split("-", 1)]
-        found += range(ends[0], ends[-1] + 1)
-    if not found:
-        raise UsageError(f"{what}: {text!r} names nothing")
-    return tuple(dict.fromkeys(found))
+    """`export_kinds.indices` of an option. Raises UsageError."""
+    try:
+        return export_kinds.indices(text, count)
+    except export_kinds.IndexListError as error:
+        raise UsageError(f"{what}: {error}") from error
 
 
 def _index(what: str, word: str, count: int) -> int:

@@ -10,22 +10,14 @@ import fnmatch
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from model.errors import BadValueError, UnknownNameError
-from model.export.attention import made_file
-from model.export.files import ExportedFile
-from model.export.subject import Subject
-from model.export.tables import NpzWriter
-from model.export.tensor_file import Piece, write_tensors
 from model.hooks import HookPoint
 from model.protocol.attention_requests import HeadView, Stage
-from model.protocol.export_requests import ExportActivations
-from model.protocol.file_writing import safe_stem
 from model.recompute import activations, query_rows
 from model.run import Run
 from model.views.attention_exact import exact
@@ -35,8 +27,6 @@ KV = "kv"
 """Short for `layers.*.attn.rot_k` and `layers.*.attn.v`: what the cache holds."""
 _ROWS = 256
 _STAGES: dict[str, Stage] = {"attn.scores": "scores", "attn.pattern": "weights"}
-
-Check = Callable[[], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,48 +165,3 @@ def _head_rows(run: Run, name: str) -> Iterator[Tensor]:
                 if node in run.store.logits:
                     rows[index] = torch.from_numpy(run.logits(node).copy())
         yield rows
-
-
-def write_activations_npz(found: Sequence[Activation], subject: Subject, out: IO[bytes], *, check: Check) -> None:
-    """One array an activation, named as its hook; `ids`, `pieces`, `axes` (JSON) and `metadata` (JSON) beside them."""
-    about = subject.about("activations")
-    with NpzWriter(out, compress=False) as npz:
-        for activation in found:
-            kind = np.dtype("<i8") if activation.dtype == torch.int64 else np.dtype("<f4")
-            npz.add_blocks(activation.name, activation.shape, _checked(activation, check), kind)
-        npz.add("ids", np.asarray(subject.ids, dtype=np.int64))
-        npz.add("pieces", np.asarray(subject.pieces, dtype=np.str_))
-        npz.add("axes", np.asarray([f"{activation.name} {activation.axes}" for activation in found], dtype=np.str_))
-        npz.add("metadata", np.asarray(about.as_json()))
-
-
-def write_activations_safetensors(
-    found: Sequence[Activation], subject: Subject, out: IO[bytes], *, check: Check
-) -> None:
-    """One tensor an activation, named as its hook, and `ids`; the metadata is JSON under `decoderscope`."""
-    pieces = [
-        Piece(name=activation.name, dtype=activation.dtype, shape=activation.shape, blocks=activation.blocks)
-        for activation in found
-    ]
-    pieces.append(Piece.of("ids", torch.tensor(subject.ids)))
-    write_tensors(pieces, out, {"decoderscope": subject.about("activations").as_json()}, check=check)
-
-
-def _checked(activation: Activation, check: Check) -> Iterator[np.ndarray]:
-    for block in activation.blocks():
-        check()
-        yield block.numpy()
-
-
-def export_activations(run: Run, message: ExportActivations, *, check: Check) -> Iterator[ExportedFile]:
-    """The files of `message`, one at a time; the caller closes each before it takes the next. Raises UnknownNameError
-    or BadValueError before anything is made."""
-    subject, found = Subject.of(run), find(run, message.names)
-    makers = {"npz": write_activations_npz, "safetensors": write_activations_safetensors}
-    unknown = [name for name in message.formats if name not in makers]
-    if unknown:
-        raise UnknownNameError("format", unknown[0], makers)
-    return (
-        made_file(f"{safe_stem(message.stem)}.{name}", name, partial(makers[name], found, subject, check=check))
-        for name in message.formats
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import IO, TYPE_CHECKING, Protocol
 
-from model.colormaps import Levels, colormap_for
+from model.colormaps import Levels
 from model.errors import UnknownNameError
 from model.export.files import ExportedFile
 from model.export.heat_map import HeatMap, draw_heat_map
@@ -80,14 +80,7 @@ def attention_files(
     check: Check = nothing,
 ) -> Iterator[ExportedFile]:
     """`export_attention` of any source. What can be refused is refused at once, not at the first file."""
-    colormap_for(message.colormap, signed=False)
-    spec = FigureSpec(
-        width=message.width,
-        height=message.height,
-        dpi=message.dpi,
-        theme=message.theme,
-        colormap=message.colormap,
-    )
+    spec = FigureSpec.of(message)
     matrix = _Matrix(
         subject=subject,
         source=source,

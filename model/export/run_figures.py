@@ -13,7 +13,7 @@ import numpy as np
 
 from model import sampling
 from model.candidates import candidates
-from model.colormaps import Levels, colormap_for
+from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
 from model.export.attention import Check, Report, made_file, nothing
 from model.export.files import ExportedFile
@@ -77,10 +77,7 @@ def export_figure(
 ) -> Iterator[ExportedFile]:
     """The files of `message`, one at a time; the caller closes each before it takes the next. Raises BadValueError,
     FigureTooLargeError, UnknownNameError or NoRunError before anything is made."""
-    colormap_for(message.colormap, signed=False)
-    spec = FigureSpec(
-        width=message.width, height=message.height, dpi=message.dpi, theme=message.theme, colormap=message.colormap
-    )
+    spec = FigureSpec.of(message)
     unknown = [name for name in message.formats if name not in FORMATS]
     if unknown:
         raise UnknownNameError("format", unknown[0], FORMATS)

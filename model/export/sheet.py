@@ -10,7 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from model.colormaps import Levels, colormap_for
+from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
 from model.export.attention import BLOCK_CELLS, SIGNED_STAGES, Check, MatrixSource, Report, made_file, nothing
 from model.export.contact_sheet import ContactSheet, draw_contact_sheet
@@ -45,10 +45,7 @@ def sheet_files(
     subject: Subject, source: MatrixSource, message: ExportSheet, *, progress: Report = nothing, check: Check = nothing
 ) -> Iterator[ExportedFile]:
     """`export_sheet` of any source."""
-    colormap_for(message.colormap, signed=False)
-    spec = FigureSpec(
-        width=message.width, height=message.height, dpi=message.dpi, theme=message.theme, colormap=message.colormap
-    )
+    spec = FigureSpec.of(message)
     sheet = _Sheet(
         subject=subject,
         source=source,

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from model.colormaps import colormap_for
 from model.errors import BadValueError, DecoderscopeError
-from model.protocol.export_requests import FigureTheme
+from model.protocol.export_requests import DrawnRequest, FigureTheme
 
 PictureFormat = Literal["png", "svg", "pdf"]
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "svg", "pdf")
@@ -53,6 +54,14 @@ class FigureSpec:
         wide, high = self.pixels
         if max(wide, high) > MAX_SIDE or wide * high > MAX_PIXELS:
             raise FigureTooLargeError(wide, high)
+
+    @classmethod
+    def of(cls, message: DrawnRequest) -> FigureSpec:
+        """What a request asks for. Raises UnknownNameError for its colour map too."""
+        colormap_for(message.colormap, signed=False)
+        return cls(
+            width=message.width, height=message.height, dpi=message.dpi, theme=message.theme, colormap=message.colormap
+        )
 
     @property
     def pixels(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Self
 
@@ -86,12 +86,12 @@ def write_csv(table: MatrixTable, out: IO[bytes]) -> None:
     try:
         writer = csv.writer(text, lineterminator="\r\n")
         name = table.row_title
-        writer.writerow([name, f"{name}_id", f"{name}_token", *_labels(table.cols[0], table.col_pieces)])
-        labels = _labels(table.rows[0], table.row_pieces)
+        writer.writerow([name, f"{name}_id", f"{name}_token", *labels(table.cols[0], table.col_pieces)])
+        row_labels = labels(table.rows[0], table.row_pieces)
         at = 0
         for block in table.checked_blocks():
             for row in block:
-                writer.writerow([table.rows[0] + at, table.row_ids[at], labels[at], *shortest(row, "")])
+                writer.writerow([table.rows[0] + at, table.row_ids[at], row_labels[at], *shortest(row, "")])
                 at += 1
     finally:
         text.detach()  # the stream is the caller's to close
@@ -99,13 +99,23 @@ def write_csv(table: MatrixTable, out: IO[bytes]) -> None:
 
 def csv_metadata(table: MatrixTable, csv_name: str) -> bytes:
     """The JSON document beside the CSV file."""
+    return csv_document(csv_name, {**table.about.as_dict(), **_axes(table)})
+
+
+def csv_document(csv_name: str, facts: Mapping[str, object]) -> bytes:
+    """Facts in the form in which the W3C's readers find them beside a CSV file."""
     document = {
         "@context": "http://www.w3.org/ns/csvw",
         "url": csv_name,
         "dialect": {"encoding": "utf-8", "header": True, "lineTerminators": ["\r\n"]},
-        "notes": [{**table.about.as_dict(), **_axes(table)}],
+        "notes": [facts],
     }
     return json.dumps(document, ensure_ascii=False, indent=1).encode()
+
+
+def json_number(word: str) -> str:
+    """JSON has no infinities: a number that every parser reads as one."""
+    return word.replace("inf", "1e999")
 
 
 def write_json(table: MatrixTable, out: IO[bytes]) -> None:
@@ -116,7 +126,7 @@ def write_json(table: MatrixTable, out: IO[bytes]) -> None:
     first = True
     for block in table.checked_blocks():
         for row in block:
-            words = ", ".join(shortest(row, "null")).replace("inf", "1e999")  # which every parser reads as infinity
+            words = json_number(", ".join(shortest(row, "null")))
             out.write(f"{'' if first else ',' + chr(10)}[{words}]".encode())
             first = False
     out.write(b"\n]}\n")
@@ -172,7 +182,8 @@ class NpzWriter:
         return self._zip.open(info, "w", force_zip64=True)
 
 
-def _labels(first: int, pieces: tuple[str, ...]) -> list[str]:
+def labels(first: int, pieces: tuple[str, ...]) -> list[str]:
+    """Positions with their tokens, escaped: "4 ·animal"."""
     return [f"{first + index} {escape(piece)}" for index, piece in enumerate(pieces)]
 
 

@@ -10,7 +10,8 @@ from model.protocol.wire import Request, request
 
 FigureFormat = Literal["png", "svg", "pdf", "html", "csv", "npz", "json"]
 SheetFormat = Literal["png", "svg", "pdf", "html", "npz"]
-ActivationFormat = Literal["npz", "safetensors"]
+ActivationFormat = Literal["safetensors", "npz", "csv", "json"]
+RunFormat = Literal["dscope"]
 RunContents = Literal["text", "attention", "all"]
 FigureTheme = Literal["light", "dark", "transparent"]
 
@@ -43,11 +44,31 @@ class ExportReply:
     files: tuple[FileInfo, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileRequest(Request):
+    """Makes a file in each of `formats`, named `stem` + extension."""
+
+    formats: tuple[str, ...] = ()
+    stem: str = "export"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnRequest(FileRequest):
+    """Figures among the files: `width` × `height` inches at `dpi`, on a `theme`'s ground, under `title` or its own."""
+
+    theme: FigureTheme = "light"
+    colormap: str = "viridis"
+    width: float = 7.0
+    height: float = 5.0
+    dpi: int = 200
+    title: str = ""
+
+
 @request("export.attention", ExportReply, lane="view", part=FilePart)
 @dataclass(frozen=True, kw_only=True)
-class ExportAttention(Request):
-    """The heat map in view, in each of `formats`, named `stem` + extension. Figures are `width` × `height` inches at
-    `dpi`; CSV and NPZ hold exact float32 cells of the whole rectangle, token ids, pieces and metadata."""
+class ExportAttention(DrawnRequest):
+    """The heat map in view. CSV and NPZ hold exact float32 cells of the whole rectangle, token ids, pieces and
+    metadata; beside a CSV lies `stem`.csv-metadata.json."""
 
     view: HeadView
     rows: tuple[int, int] = (0, 0)
@@ -56,20 +77,15 @@ class ExportAttention(Request):
     fixed: bool = False
     ignore_first: bool = False
     formats: tuple[FigureFormat, ...] = ("png",)
-    theme: FigureTheme = "light"
-    colormap: str = "viridis"
-    width: float = 7.0
     height: float = 6.0
-    dpi: int = 200
-    title: str = ""
     stem: str = "attention"
 
 
 @request("export.sheet", ExportReply, lane="view", part=FilePart)
 @dataclass(frozen=True, kw_only=True)
-class ExportSheet(Request):
+class ExportSheet(DrawnRequest):
     """A contact sheet: `layers` × `heads` (empty: all) on one colour scale, or, with `own_scale`, each on its own. NPZ
-    holds `values` float32 (L, H, T, S) of all of them; HTML is for one layer. Otherwise as ExportAttention."""
+    holds `values` float32 (L, H, T, S) of all of them; HTML is for one layer."""
 
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
@@ -79,19 +95,15 @@ class ExportSheet(Request):
     fixed: bool = False
     ignore_first: bool = False
     formats: tuple[SheetFormat, ...] = ("pdf",)
-    theme: FigureTheme = "light"
-    colormap: str = "viridis"
-    width: float = 7.0
     height: float = 10.0
-    dpi: int = 200
-    title: str = ""
     stem: str = "heads"
 
 
 @request("export.activations", ExportReply, lane="view", part=FilePart)
 @dataclass(frozen=True, kw_only=True)
-class ExportActivations(Request):
-    """Activations over the active path by hook name or pattern ("layers.*.mlp.post", "logits", "kv"), exact float32."""
+class ExportActivations(FileRequest):
+    """Activations over the active path by hook name or pattern ("layers.*.mlp.post", "logits", "kv"), exact float32.
+    Several names are several CSV files (`stem`-NAME.csv, each with its csv-metadata.json) and one file otherwise."""
 
     names: tuple[str, ...]
     formats: tuple[ActivationFormat, ...] = ("safetensors",)
@@ -100,10 +112,11 @@ class ExportActivations(Request):
 
 @request("export.run", ExportReply, lane="view", part=FilePart)
 @dataclass(frozen=True, kw_only=True)
-class ExportRun(Request):
+class ExportRun(FileRequest):
     """The run as a `.dscope` file: "text" (tokens, settings, draws), "attention" (and logits, q, k, v), "all" (and
     residuals); with `max_bytes` the fullest of these that stays within, but no fuller than `contents`."""
 
     contents: RunContents = "all"
     max_bytes: int = 0
+    formats: tuple[RunFormat, ...] = ("dscope",)
     stem: str = "run"

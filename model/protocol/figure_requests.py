@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from model.protocol.attention_requests import HeadView, Scale
-from model.protocol.export_requests import ExportReply, FigureTheme, FilePart
+from model.protocol.export_requests import DrawnRequest, ExportReply, FilePart
 from model.protocol.values import SamplerSettings
-from model.protocol.wire import Request, request
+from model.protocol.wire import request
 
 DrawnFormat = Literal["png", "svg", "pdf", "json"]
 """json: the numbers that are drawn, with metadata."""
@@ -18,16 +18,10 @@ reads: what the query `position` reads of each token; read_by: how much each tok
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureRequest(Request):
-    """What all of them say: formats, and look and name as in ExportAttention."""
+class FigureRequest(DrawnRequest):
+    """The base of all of them."""
 
     formats: tuple[DrawnFormat, ...] = ("png",)
-    theme: FigureTheme = "light"
-    colormap: str = "viridis"
-    width: float = 7.0
-    height: float = 5.0
-    dpi: int = 200
-    title: str = ""
     stem: str = "figure"
 
 
@@ -54,6 +48,8 @@ class ExportLens(FigureRequest):
 
     rows: tuple[int, int] = (0, 0)
     layers: tuple[int, ...] = ()
+    width: float = 9.0
+    height: float = 7.0
 
 
 @request("export.rope", ExportReply, lane="view", part=FilePart)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,47 @@ def test_a_source_is_needed(capsys: pytest.CaptureFixture[str], recorded: Path) 
     assert "either --prompt TEXT or --run FILE" in call(capsys, "export", "--prompt", "a", "--run", recorded)[2]
     assert "--steps goes with --prompt" in call(capsys, "export", "--run", recorded, "--steps", 2)[2]
     assert "30,000" in call(capsys, "export", "--prompt", "a", "--size", "100x100", "--dpi", 300)[2]
+
+
+class Stdin(io.TextIOWrapper):
+    """Bytes on stdin, which tell how many of them were read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.raw_bytes = io.BytesIO(data)
+        super().__init__(self.raw_bytes)
+
+
+@pytest.mark.parametrize("prompt", ["a\x00b", "\u202eabc", "👩‍👩‍👧‍👦 a\n"])
+def test_a_prompt_from_stdin_is_the_one_of_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tiny: Path, tmp_path: Path, prompt: str
+) -> None:
+    ids = []
+    for command in (
+        ["run", "--json"],
+        ["export", "--what", "activation", "embed", "--format", "json", "--out", tmp_path],
+    ):
+        monkeypatch.setattr(sys, "stdin", Stdin(prompt.encode()))
+        code, out, err = call(capsys, *command, "--model", tiny, "--prompt", "-", "--steps", 0)
+        assert code == 0, err
+        told = json.loads(out if command[0] == "run" else (tmp_path / "activation.json").read_text())
+        ids.append(told["prompt"]["ids"] if command[0] == "run" else told["ids"])
+    assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize("command", ["run", "export"])
+def test_stdin_without_an_end_is_refused_before_a_model_is_opened(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("model.cli.prompted.MAX_STDIN_BYTES", 2**20)
+    endless = Stdin(b"y" * (3 * 2**20))
+    monkeypatch.setattr(sys, "stdin", endless)
+    code, _, err = call(capsys, command, "--prompt", "-", "--model", "/no/such/model")
+    assert code == 2
+    assert "more than 1 MiB on stdin" in err
+    assert endless.raw_bytes.tell() < 2 * 2**20
+    code, _, err = call(capsys, command, "--prompt", "a", "--temperature", "-1", "--model", "/no/such/model")
+    assert code == 2
+    assert "temperature is -1.0" in err
 
 
 def test_lists_of_indices() -> None:

@@ -20,7 +20,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from model import __main__ as program
-from model.cli.what import FORMATS
+from model.protocol.export_kinds import EXPORT_KINDS
 from tests.model.checkpoint import files
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,16 +57,16 @@ def written(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[Path
     return [Path(entry["path"]) for entry in listed]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", EXPORT_KINDS)
 def test_every_kind_in_every_format(capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path, kind: str) -> None:
     what = ["activation", "layers.*.mlp.post"] if kind == "activation" else [kind]
     place = ("--layer", 1, "--head", 2, "--query", 4, "--key", 1)
     made = written(
         capsys, "--model", tiny, "--prompt", PROMPT, "--steps", 2, "--what", *what, *place,
-        "--format", ",".join(FORMATS[kind]), "--out", tmp_path,
+        "--format", ",".join(EXPORT_KINDS[kind].formats), "--out", tmp_path,
     )  # fmt: skip
-    assert {path.suffix[1:] for path in made} >= set(FORMATS[kind])
-    assert {path.stem.partition(".")[0] for path in made} == {kind}
+    assert {path.suffix[1:] for path in made} >= set(EXPORT_KINDS[kind].formats)
+    assert {path.stem.partition(".")[0] for path in made} <= {kind, f"{kind}-layers"}
     assert sorted(tmp_path.iterdir()) == sorted(made)
 
 

@@ -16,7 +16,7 @@ from model.export.attention import export_attention
 from model.export.raster import pool
 from model.export.run_source import RunSource
 from model.handler_registry import EngineContext
-from model.handlers.exports import attention as answer
+from model.handlers.exports import export as answer
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportAttention, ExportReply, FilePart
 from model.protocol.framing import CHUNK_BYTES

@@ -76,7 +76,7 @@ def numbers(message: FigureRequest) -> dict[str, Any]:
 def test_every_format_opens_elsewhere(name: str, tmp_path: Path) -> None:
     made = files(ASKED[name], "png", "svg", "pdf", "json")
     with Image.open(io.BytesIO(made["png"])) as picture:
-        assert picture.size == (420, 300)
+        assert picture.size == (60 * ASKED[name].width, 60 * ASKED[name].height)
         assert len(picture.convert("RGB").getcolors(2**24) or ()) > 20
         metadata = json.loads(picture.info["Description"])
     told = json.loads(made["json"])

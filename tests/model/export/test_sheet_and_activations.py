@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from PIL import Image
 from safetensors.numpy import load as load_safetensors
 
 from model.errors import BadValueError, CancelledError, UnknownNameError
-from model.export.activations import export_activations, names_of
+from model.export.activation_files import export_activations
+from model.export.activations import names_of
 from model.export.attention import nothing
 from model.export.files import ExportedFile
 from model.export.sheet import export_sheet
@@ -157,6 +159,41 @@ def test_both_formats_and_the_hooks_agree(run: Run) -> None:
             assert np.array_equal(arrays["logits"][position], run.logits(node))
 
 
+def test_csv_and_json_hold_the_same_numbers(run: Run) -> None:
+    names = ("layers.1.mlp.post", "layers.2.attn.pattern", "layers.0.attn.rot_k", "logits")
+    steps: list[tuple[str, int, int]] = []
+    message = ExportActivations(names=names, formats=("npz", "csv", "json"), stem="a")
+    found = bytes_of(
+        export_activations(run, message, progress=lambda what, done, total, _unit: steps.append((what, done, total)))
+    )
+    assert len(steps) == 2 * 3 * 4
+    assert steps[-1][1:] == (12, 12)
+    arrays, document = npz(found["a.npz"]), json.loads(found["a.json"])
+    assert document["ids"] == list(run.ids)
+    assert document["metadata"]["what"] == "activations"
+    for name in names:
+        entry = document["activations"][name]
+        assert tuple(entry["shape"]) == arrays[name].shape
+        assert np.array_equal(np.array(entry["values"], dtype=np.float32), arrays[name])
+        about = json.loads(found[f"a-{name}.csv-metadata.json"])
+        assert about["url"] == f"a-{name}.csv"
+        assert about["notes"][0]["axes"] == entry["axes"]
+        header, *lines = csv.reader(io.StringIO(found[f"a-{name}.csv"].decode(), newline=""))
+        rows = arrays[name].reshape(-1, arrays[name].shape[-1])
+        assert len(lines) == len(rows)
+        skipped = len(header) - rows.shape[1]
+        values = np.array([line[skipped:] for line in lines]).astype(np.float32)
+        assert np.array_equal(values, rows)
+        at = header.index("position")
+        assert [int(line[at + 1]) for line in lines[: run.length]] == list(run.ids)
+        assert header[:at] == {"logits": [], "layers.1.mlp.post": []}.get(
+            name, ["kv_head" if name.endswith("k") else "head"]
+        )
+    assert header[3] == "v0"
+    alone = bytes_of(export_activations(run, ExportActivations(names=("embed",), formats=("csv",), stem="e")))
+    assert set(alone) == {"e.csv", "e.csv-metadata.json"}
+
+
 def test_experts_have_their_own_widths() -> None:
     _, model = model_of(
         "Mixtral", hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
@@ -168,3 +205,10 @@ def test_experts_have_their_own_widths() -> None:
     assert arrays["layers.0.moe.ids"].dtype == np.int64
     assert arrays["layers.0.moe.ids"].shape == (7, 2)
     assert arrays["layers.0.mlp.post"].shape == (7, 2, 24)
+    message = ExportActivations(names=("layers.0.moe.ids", "layers.0.mlp.post"), formats=("csv",), stem="x")
+    found = bytes_of(export_activations(run, message))
+    table = list(csv.reader(io.StringIO(found["x-layers.0.mlp.post.csv"].decode(), newline="")))
+    assert table[0][:5] == ["position", "id", "token", "choice", "f0"]
+    assert len(table) == 1 + 7 * 2
+    chosen_ids = list(csv.reader(io.StringIO(found["x-layers.0.moe.ids.csv"].decode(), newline="")))
+    assert chosen_ids[1][3:] == [str(index) for index in arrays["layers.0.moe.ids"][0]]
