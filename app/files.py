@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from app.engine import LATER, REFUSED
+from app.i18n import tr
 from model.protocol.export_requests import ExportReply
 from model.protocol.file_writing import FileWriteError, IncomingFiles
 from model.protocol.wire import ErrorInfo
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from model.protocol.wire import Progress, Request
 
 WAITING_PARTS = 32
-"""Parts (1 MiB at most each) the disk may be behind; the engine sends eight before it waits for their acks."""
+"""Parts (1 MiB at most each) that may wait for the disk. The engine sends eight before it waits for acks, which it gets
+once they are written; one that does not wait is stopped."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,16 +43,19 @@ class FileExport(QObject):
     progressed = Signal(object)  # Progress
     finished = Signal(object)  # list[Path]
     failed = Signal(object)  # ErrorInfo
+    _written = Signal()  # one part was taken care of; from the writing thread
     _refused = Signal()  # the disk takes no more; from the writing thread
     _settled = Signal(object)  # list[Path] or ErrorInfo; from the writing thread
 
     def __init__(self, engine: EngineClient, folder: Path, *, overwrite: bool, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._engine, self._folder, self._overwrite = engine, folder, overwrite
-        self._items: queue.Queue[_Piece | ExportReply | ErrorInfo] = queue.Queue(WAITING_PARTS)
+        self._items: queue.SimpleQueue[_Piece | ExportReply | ErrorInfo] = queue.SimpleQueue()
+        self._waiting = 0
         self._thread = threading.Thread(target=self._write_all, name="export files", daemon=True)
         self._pending: Pending | None = None
         self._closed = False
+        self._written.connect(self._on_written, Qt.ConnectionType.QueuedConnection)
         self._refused.connect(self.cancel, Qt.ConnectionType.QueuedConnection)
         self._settled.connect(self._on_settled, Qt.ConnectionType.QueuedConnection)
 
@@ -84,9 +90,20 @@ class FileExport(QObject):
             self._items.put(ErrorInfo(code="cancelled", message=""))
             self._thread.join()
 
-    def _on_part(self, part: FilePart, arrays: Arrays) -> None:
-        if not self._closed:
-            self._items.put(_Piece(part=part, data=arrays["data"]))
+    def _on_part(self, part: FilePart, arrays: Arrays) -> object:
+        if self._closed:
+            return REFUSED
+        if self._waiting >= WAITING_PARTS:
+            self._items.put(ErrorInfo(code="broken_transfer", message=tr("The engine sends faster than it may.")))
+            return REFUSED
+        self._waiting += 1
+        self._items.put(_Piece(part=part, data=arrays["data"]))
+        return LATER
+
+    def _on_written(self) -> None:
+        self._waiting -= 1
+        if self._pending is not None:
+            self._pending.ack()
 
     def _on_reply(self, reply: ExportReply, _arrays: Arrays) -> None:
         self._items.put(reply)
@@ -121,6 +138,7 @@ class FileExport(QObject):
                     return refusal or files.finish(item.files)
                 if refusal is None:
                     files.add(item.part, item.data)
+                self._written.emit()
             except FileWriteError as error:
                 refusal = ErrorInfo.of(error)
                 if isinstance(item, ExportReply):

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.engine import EngineClient, EngineState
-from app.files import FileExport
+from app.engine import LATER, REFUSED, EngineClient, EngineState
+from app.files import WAITING_PARTS, FileExport
 from model.export.files import ExportedFile
 from model.protocol.attention_requests import HeadView
-from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo
+from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo, FilePart
+from model.protocol.file_writing import IncomingFiles
 from model.protocol.wire import ErrorInfo, Progress
 from tests import fake_engine
 
@@ -32,6 +33,11 @@ class Engine:
     def __init__(self) -> None:
         self.calls: dict[str, Any] = {}
         self.cancelled = threading.Event()
+        self.acked = 0
+        self.taken: list[object] = []
+
+    def ack(self) -> None:
+        self.acked += 1
 
     def request(self, message: object, **calls: Any) -> Engine:
         assert message is MESSAGE
@@ -45,7 +51,7 @@ class Engine:
         with ExportedFile(name, "") as file:
             file.write(data)
             for part, array in list(file.parts(1024))[:parts]:
-                self.calls["on_part"](part, {"data": array})
+                self.taken.append(self.calls["on_part"](part, {"data": array}))
             return file.info
 
 
@@ -167,6 +173,43 @@ def test_the_window_does_not_wait_for_the_disk(
     assert time.monotonic() - began < 0.2
     qtbot.waitUntil(lambda: outcome.over, timeout=TIMEOUT)
     assert outcome.finished
+
+
+def test_parts_are_acknowledged_once_they_are_written(
+    started: Started, engine: Engine, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _export, outcome = started
+    disk = threading.Event()
+    add = IncomingFiles.add
+
+    def slow(files: IncomingFiles, part: FilePart, data: Any) -> None:
+        disk.wait(10)
+        add(files, part, data)
+
+    monkeypatch.setattr(IncomingFiles, "add", slow)
+    info = engine.send("a.png", b"p" * 5000)
+    assert engine.taken == [LATER] * 5
+    qtbot.wait(30)
+    assert engine.acked == 0
+    disk.set()
+    engine.calls["on_reply"](ExportReply(files=(info,)), {})
+    qtbot.waitUntil(lambda: outcome.over, timeout=TIMEOUT)
+    assert outcome.finished
+    assert engine.acked == 5
+
+
+def test_an_engine_that_does_not_wait_is_stopped(
+    started: Started, engine: Engine, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _export, outcome = started
+    disk = threading.Event()
+    monkeypatch.setattr(IncomingFiles, "add", lambda *_: disk.wait(10))
+    engine.send("a.png", b"p" * 1024 * (WAITING_PARTS + 3))
+    assert engine.taken == [LATER] * WAITING_PARTS + [REFUSED] * 3
+    disk.set()
+    qtbot.waitUntil(lambda: outcome.over, timeout=TIMEOUT)
+    assert [error.code for error in outcome.failed] == ["broken_transfer"]
+    assert names(tmp_path) == []
 
 
 def test_the_engines_death_leaves_nothing_half_written(qtbot: QtBot, tmp_path: Path) -> None:
