@@ -50,6 +50,9 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
     def idle() -> bool:
         return session.can_run and not session.busy
 
+    def can_prefill() -> bool:
+        return idle() and bool(session.prompt_text)
+
     def has_run() -> bool:
         return session.run is not None and session.can_run
 
@@ -71,7 +74,7 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
 
     return (
         Command(
-            id="run.prefill", title="Prefill", shortcuts=("Ctrl+Return", "Ctrl+Enter"), menu="Run", enabled=idle,
+            id="run.prefill", title="Prefill", shortcuts=("Ctrl+Return", "Ctrl+Enter"), menu="Run", enabled=can_prefill,
             run=session.prefill,
         ),
         Command(

@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.amounts import size
 from app.i18n import tr
 from app.keys import shortcut_text
 from app.model_desk import is_run_file
-from app.statusbar import size
 from app.theme import active
 from model.protocol.engine_requests import LoadPlan, PlanModel
 from model.protocol.run_file_requests import PeekRun, RunFileInfo

@@ -19,12 +19,12 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from app.amounts import size
 from app.exporter import default_folder, safe_stem
 from app.files import FileExport
 from app.i18n import tr
 from app.model_desk import RUN_SUFFIX
 from app.notify import QUIET_CODES
-from app.statusbar import size
 from model.protocol.export_requests import ExportRun, RunContents
 from model.protocol.run_file_requests import GetRunSizes, RunSizesReply
 

@@ -13,8 +13,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.i18n import tr
 from app.model_desk import EngineStatus, ModelDesk
-from app.notify import WayOut
 from app.prompt_state import EXAMPLE_PROMPT, PromptState
+from app.remedies import Remedies
 from app.run_book import Kept, PathToken, RunBook
 from app.run_facts import PromptStats, RunFacts
 from app.run_files import RunFiles
@@ -80,6 +80,7 @@ class Session(QObject):
         self.sampling = SamplerState(engine, self)
         self.facts = RunFacts(engine, self)
         self.files = RunFiles(self)
+        self.remedies = Remedies(self)
         self.book = RunBook()
         self._steps_wanted = 0
         self._lost: Kept | None = None
@@ -278,6 +279,9 @@ class Session(QObject):
             self.notify.say(tr("The prompt is empty: type something first."))
             return
         prompt = self.prompt
+        if self.model and self.prompt_excess and not truncate:
+            self.remedies.refuse_long(len(prompt.tokens), self.model.n_ctx)
+            return
         message = Prefill(text=prompt.text, add_special=prompt.add_special, chat=prompt.chat, truncate=truncate)
         settings = SamplerSettings(temperature=0.0) if greedy else self.sampler
         self._redo = lambda: self.prefill(truncate=truncate, then_steps=then_steps, greedy=greedy)
@@ -291,6 +295,13 @@ class Session(QObject):
                 self._step(then_steps, settings)
 
         self._ask_prefill(tr("Prefilling"), message, done)
+
+    @property
+    def prompt_excess(self) -> int:
+        """How many tokens of the typed prompt the context has no room for, as far as it has been tokenised."""
+        if self.model is None or self.prompt.stale:
+            return 0
+        return max(0, len(self.prompt.tokens) - self.model.n_ctx)
 
     # run control
 
@@ -369,6 +380,7 @@ class Session(QObject):
         self.under_way.end()
 
     def _on_opened(self, first: bool, same: bool) -> None:
+        self.remedies.use_kept_budget()
         kept, redo = self._lost, self._interrupted
         self._interrupted = None
         self.selection.set_model(self.model)
@@ -395,10 +407,11 @@ class Session(QObject):
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self.under_way.end()
-            self._lost = None
+            self._lost = self._redo = None
             self._new_run(reply)
             self.notify.say(tr("The run is back as it was."))
 
+        self._redo = lambda: self.restore(kept)
         self._ask_prefill(tr("Restoring the run"), message, done)
 
     def _ask_prefill(
@@ -409,23 +422,9 @@ class Session(QObject):
         )
         self.under_way.begin(Phase.PREFILL, title, pending)
 
-    def _ways_out(self, error: ErrorInfo) -> tuple[WayOut, ...]:
-        """What can be done about an error besides reading it."""
-        if error.code == "out_of_memory" and self.model is not None and self.model.device != "cpu":
-            return (WayOut(label=tr("Open the model on the CPU"), run=self._open_on_cpu),)
-        return ()
-
-    def _open_on_cpu(self) -> None:
-        self.settings.update(device="cpu")
-        self.open_model(self.source)
-
     def _on_prefill_error(self, error: ErrorInfo) -> None:
         self.under_way.end()
-        if error.code in {"context_full", "prompt_too_long", "too_long"}:
-            cut = WayOut(label=tr("Cut the prompt to the context"), run=lambda: self.prefill(truncate=True))
-            self.notify.engine_error(tr("The prompt is too long"), error, cut)
-        else:
-            self.notify.engine_error(tr("The prompt was not prefilled"), error, *self._ways_out(error))
+        self.notify.engine_error(tr("The prompt was not prefilled"), error, *self.remedies.of(error, self._redo))
         if error.code == "cancelled":
             self.notify.say(tr("Prefill stopped."))
 
@@ -489,4 +488,4 @@ class Session(QObject):
     def _on_step_error(self, error: ErrorInfo) -> None:
         self._steps_wanted = 0
         self.under_way.end()
-        self.notify.engine_error(tr("The step did not happen"), error, *self._ways_out(error))
+        self.notify.engine_error(tr("The step did not happen"), error, *self.remedies.of(error, self.step))

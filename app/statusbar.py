@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QStatusBar, QWidget
 
+from app.amounts import progress_amount, size
 from app.i18n import tr
 from app.plain import tip as plain_tip
 from app.widgets.elided_label import ElidedLabel
@@ -195,19 +196,3 @@ def memory_tip(session: Session) -> str:
         (tr("its peak"), memory.peak_rss), (tr("free on the machine"), memory.available),
     )  # fmt: skip
     return "\n".join(f"{name}: {size(value)}" for name, value in rows)
-
-
-def progress_amount(done: int, total: int, unit: str) -> str:
-    """How far, in its unit."""
-    if unit in {"B", "byte", "bytes"}:
-        return f"{size(done)} / {size(total)}" if total else size(done)
-    return f"{done:,} / {total:,} {unit}" if total else f"{done:,} {unit}"
-
-
-def size(count: float) -> str:
-    """Bytes with three digits: 612 MB, 5.60 GB."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit in {"B", "KB", "MB"} else f"{count:.1f} {unit}"
-        count /= 1000
-    return ""

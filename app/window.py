@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ LAYOUT_VERSION = 1
 DEFAULT_SIZE = (1400, 900)
 MINIMUM_SIZE = (720, 480)
 SHORT_WINDOW = 740
+MAX_TROUBLES = 8
 
 
 class MainWindow(QMainWindow):
@@ -91,6 +93,7 @@ class MainWindow(QMainWindow):
         self.notify.notice.connect(self._tell)
         self.notify.alarm.connect(lambda text: self.banners.notice(text, "red"))
         self.notify.offer.connect(lambda text, way: self.banners.notice(text, "accent", way))
+        self._troubles: deque[Trouble] = deque(maxlen=MAX_TROUBLES)
         self.notify.trouble.connect(self._show_trouble)
 
     def _make_bars(self) -> None:
@@ -328,10 +331,20 @@ class MainWindow(QMainWindow):
         from app.dialogs import ErrorDialog  # noqa: PLC0415
         from app.report import engine_line, versions  # noqa: PLC0415
 
-        if any(dialog.trouble == trouble for dialog in self.findChildren(ErrorDialog)):
-            return  # it is on the screen already
+        shown = [dialog for dialog in self.findChildren(ErrorDialog) if dialog.isVisible()]
+        if any(dialog.trouble == trouble for dialog in shown) or trouble in self._troubles:
+            return  # it is on the screen already, or will be
+        if shown:  # one at a time: two modal sheets would hold each other's keys
+            self._troubles.append(trouble)
+            return
         engine = engine_line(self.ctx.session.hello) if self.ctx else ""
-        self._open_dialog(ErrorDialog(self.theme, trouble, self, about=versions(engine)))
+        dialog = ErrorDialog(self.theme, trouble, self, about=versions(engine))
+        dialog.finished.connect(lambda _result: QTimer.singleShot(0, self, self._show_next_trouble))
+        self._open_dialog(dialog)
+
+    def _show_next_trouble(self) -> None:
+        if self._troubles:
+            self._show_trouble(self._troubles.popleft())
 
     def _open_dialog(self, dialog: QWidget) -> None:
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

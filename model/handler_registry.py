@@ -31,6 +31,8 @@ class EngineContext:
 
     model: LoadedModel | None = None
     run: Run | None = None
+    budget_bytes: int | None = None
+    """What a run may keep besides the weights; None: the engine's own choice."""
 
     def need_model(self) -> LoadedModel:
         """The open model. Raises NoModelError."""

@@ -45,6 +45,11 @@ def _replaced(points: Iterable[HookPoint]) -> bool:
     return any(record.altered for point in points for _, record in point.listeners)
 
 
+def default_budget(device: torch.device) -> int:
+    """Bytes a run may keep unless it is told: a share of what is free now."""
+    return int(available_bytes(device) * BUDGET_SHARE)
+
+
 class Run:
     """One prompt and what came after it. `id` is unique in the process.
 
@@ -60,7 +65,7 @@ class Run:
         self.decoder = model.decoder
         self.config: DecoderConfig = model.decoder.config
         self.device: torch.device = self.decoder.device
-        budget = int(available_bytes(self.device) * BUDGET_SHARE) if budget_bytes is None else budget_bytes
+        budget = default_budget(self.device) if budget_bytes is None else budget_bytes
         self.store = ActivationStore(
             self.config,
             device=self.device,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from model.protocol.wire import Priority, Request
 
 FRAME_MS, TURN_MS = 16, 7
+BEHIND_MS = 250
 Changes = frozenset[str]
 Need = Literal["", "model", "run"]
 OnReply = Callable[..., object]
@@ -79,12 +80,21 @@ class Panel(QWidget):
     needs: ClassVar[Need] = ""
     exports: ClassVar[bool] = False
 
+    behindChanged = Signal(bool)
+    """Whether what is drawn waits for an answer that is late: it may belong to what was chosen before."""
+
     def __init__(self, ctx: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.ctx = ctx
         self.setObjectName(f"panel-{self.panel_id}")
         self._pending: set[str] = set()
         self._files: PanelFiles | None = None
+        self._ask_count, self._unanswered = 0, set[int]()
+        self.behind = False
+        self._late = QTimer(self)
+        self._late.setSingleShot(True)
+        self._late.setInterval(BEHIND_MS)
+        self._late.timeout.connect(lambda: self._set_behind(bool(self._unanswered)))
         self._clock = FrameClock.shared(ctx.session)
         self.body = QVBoxLayout(self)
         self.body.setContentsMargins(12, 8, 12, 10)
@@ -143,26 +153,36 @@ class Panel(QWidget):
         """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
         has been replaced; a newer request in the same `slot` replaces one that has not started."""
         run_id = self.ctx.session.run_id
+        number = self._ask_count = self._ask_count + 1
 
-        def guarded(call: OnReply | None) -> Callable[..., None] | None:
+        def guarded(call: OnReply | None, *, last: bool = False) -> Callable[..., None] | None:
             if call is None:
                 return None
 
             def answer(*args: Any) -> None:
-                if isValid(self) and self.ctx.session.run_id == run_id:
+                if not isValid(self):
+                    return
+                if last:
+                    self._answered(number)
+                if self.ctx.session.run_id == run_id:
                     call(*args)
 
             return answer
 
-        return self.ctx.engine.request(
+        pending = self.ctx.engine.request(
             message,
-            on_reply=guarded(on_reply),
+            on_reply=guarded(on_reply, last=True),
             on_part=guarded(on_part),
             on_progress=guarded(on_progress),
-            on_error=guarded(on_error or _ignore),
+            on_error=guarded(on_error or _ignore, last=True),
             slot=f"{self.panel_id}.{slot}" if slot else None,
             priority=priority,
         )
+        if priority == "interactive":
+            self._unanswered.add(number)
+            if not self._late.isActive():
+                self._late.start()
+        return pending
 
     # machinery
 
@@ -214,6 +234,17 @@ class Panel(QWidget):
             self._empty.hide()
             self._empty.deleteLater()
             self._empty = None
+
+    def _answered(self, number: int) -> None:
+        self._unanswered.discard(number)
+        if not self._unanswered:
+            self._late.stop()
+            self._set_behind(False)
+
+    def _set_behind(self, behind: bool) -> None:
+        if behind != self.behind:
+            self.behind = behind
+            self.behindChanged.emit(behind)
 
     def _on_topic(self, topic: str) -> None:
         if self.needs and topic in _WAITING_TOPICS:

@@ -11,15 +11,26 @@ import psutil
 import torch
 
 from model.checkpoint.memory import available_bytes
+from model.errors import DecoderscopeError
 from model.handler_registry import Answer, EngineContext, handles
 from model.handlers.models import catalogue_entries
 from model.jobs import Job
-from model.memory import process_bytes
-from model.protocol.engine_requests import DeviceInfo, GetMemory, Hello, HelloReply
+from model.memory import amount, process_bytes
+from model.protocol.engine_requests import DeviceInfo, GetMemory, Hello, HelloReply, SetBudget
 from model.protocol.values import MemoryInfo
+from model.run import default_budget
 from model.version import product_version
 
 log = logging.getLogger(__name__)
+
+
+class BudgetTooLargeError(DecoderscopeError):
+    """A budget that the device's memory does not have."""
+
+    code = "budget"
+
+    def __init__(self, wanted: int, most: int) -> None:
+        super().__init__(f"A budget of {amount(wanted)} can't be kept: {amount(most)} are free. Choose less, or 0.")
 
 
 @handles(Hello)
@@ -55,6 +66,20 @@ def memory(context: EngineContext, _message: GetMemory, _job: Job) -> Answer:
         available=available_bytes(torch.device(info.device if info is not None else "cpu")),
     )
     return reply, {}
+
+
+@handles(SetBudget)
+def set_budget(context: EngineContext, message: SetBudget, job: Job) -> Answer:
+    """Bounds what is kept of runs. Nothing is dropped before room is needed."""
+    device = torch.device(context.model.info.device if context.model is not None else "cpu")
+    kept = context.run.store.nbytes if context.run is not None else 0
+    most = available_bytes(device) + kept
+    if not 0 <= message.bytes <= most:
+        raise BudgetTooLargeError(message.bytes, most)
+    context.budget_bytes = message.bytes or None
+    if context.run is not None:
+        context.run.store.budget = message.bytes or default_budget(device)
+    return memory(context, GetMemory(), job)
 
 
 def devices() -> tuple[DeviceInfo, ...]:

@@ -54,6 +54,8 @@ def open_run(context: EngineContext, message: OpenRun, job: Job) -> Answer:
         held = context.model if context.model is not None and not context.model.info.recorded else None
         model = held if held is not None and fits(file, held) else None
         run = reopen(file, model, progress=job.progress, yield_point=job.yield_point)
+    if context.budget_bytes is not None:
+        run.store.budget = context.budget_bytes
     context.run, context.model = run, run.model
     if model is None:
         context.empty_caches()

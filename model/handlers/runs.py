@@ -21,7 +21,7 @@ def prefill(context: EngineContext, message: Prefill, job: Job) -> Answer:
     else:
         text, add_special, _ = wrapped(tokenizer, message)
         tokens = tuple(tokenizer.offsets(text, add_special=add_special))
-    run = Run(model)
+    run = Run(model, budget_bytes=context.budget_bytes)
     run.prefill(
         [token.id for token in tokens],
         chunk=message.chunk,
@@ -86,7 +86,7 @@ def branch(context: EngineContext, message: Branch, job: Job) -> Answer:
 def restore(context: EngineContext, message: Restore, job: Job) -> Answer:
     """The run as the app remembers it, made again."""
     model = context.need_model()
-    run = Run(model)
+    run = Run(model, budget_bytes=context.budget_bytes)
     run.restore(
         message.ids,
         message.nodes,

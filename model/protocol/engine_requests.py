@@ -57,6 +57,15 @@ class GetMemory(Request):
     """Bytes in use now."""
 
 
+@request("engine.budget", MemoryInfo)
+@dataclass(frozen=True, kw_only=True)
+class SetBudget(Request):
+    """How many `bytes` a run may keep besides the weights, the current run and those to come; 0: the engine's own
+    choice. Refused (code `budget`) when the device has less."""
+
+    bytes: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadPlan:
     """What opening a model would take, before it is opened."""

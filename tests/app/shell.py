@@ -1,4 +1,4 @@
-"""The window without a model: its engine is a process that listens and never answers."""
+"""The whole window for tests: with an engine that never answers, with the fake one, or with the real one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from app import i18n
 from app.main import Application, create
 from app.settings import Settings, default_path
 
+TIMEOUT = 20_000
 SILENT_ENGINE = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
 
 
@@ -26,6 +27,22 @@ def open_window(config: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, **p
     with qtbot.waitSignal(application.window.populated, timeout=20_000):
         application.window.show()
     qtbot.waitUntil(application.window.isActiveWindow)
+    return application
+
+
+def window_with(
+    config: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, command: list[str] | None, source: str = ""
+) -> Application:
+    """The window with a live engine: the fake one, or the real one when `command` is None."""
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(config))
+    settings = Settings(default_path())
+    if command is not None:
+        settings.update(engine_command=tuple(command))
+    settings.update(threads=1)
+    settings.save()
+    application = create(source)
+    with qtbot.waitSignal(application.window.populated, timeout=TIMEOUT):
+        application.window.show()
     return application
 
 

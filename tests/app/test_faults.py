@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from safetensors.torch import load_file, save_file
 
 from app.files import FileExport
-from app.main import Application, create
+from app.main import Application
 from app.pages import AbsentPage
 from app.panels.prompt import PromptPanel
 from app.settings import Settings, default_path
@@ -30,28 +30,11 @@ from model.protocol.run_requests import Prefill
 from model.protocol.values import NOT_FINITE, bytes_kept
 from model.store import cost_of
 from tests import fake_engine
-from tests.app.shell import close_window
+from tests.app.shell import TIMEOUT, close_window, window_with
 from tests.model.checkpoint import files
 from tests.model.engine_child import alive
 
-TIMEOUT = 20_000
 CLOSE_SECONDS = 1.5  # a second, and what a busy machine adds
-
-
-def window_with(
-    config: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, command: list[str] | None, source: str = ""
-) -> Application:
-    """The window with a live engine: the fake one, or the real one when `command` is None."""
-    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(config))
-    settings = Settings(default_path())
-    if command is not None:
-        settings.update(engine_command=tuple(command))
-    settings.update(threads=1)
-    settings.save()
-    application = create(source)
-    with qtbot.waitSignal(application.window.populated, timeout=TIMEOUT):
-        application.window.show()
-    return application
 
 
 @pytest.fixture

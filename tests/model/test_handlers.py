@@ -36,6 +36,7 @@ from model.protocol.engine_requests import (
     LoadPlan,
     OpenModel,
     PlanModel,
+    SetBudget,
 )
 from model.protocol.run_requests import (
     Branch,
@@ -313,3 +314,17 @@ def test_a_cancelled_prefill_leaves_the_old_run(engine: EngineChild, default_mod
     assert state.length == old.state.length + len(state.nodes) and 0 < len(state.nodes) < 500
     more = get(engine, Step(n=2, settings=GREEDY, stop_at_end_of_text=False), RunState)
     assert more.length == state.length + 2 and more.stop == ""
+
+
+def test_a_budget_refuses_a_prompt_until_it_is_raised(engine: EngineChild) -> None:
+    assert get(engine, SetBudget(bytes=1000), MemoryInfo).weights > 0
+    try:
+        error = engine.error(engine.ask(Prefill(text=PROMPT)))
+        assert error["code"] == "budget" and "the budget is 1 kB" in error["message"]
+        get(engine, SetBudget(bytes=1 << 30), MemoryInfo)
+        assert get(engine, Prefill(text=PROMPT), PrefillReply).state.memory.budget == 1 << 30
+        assert get(engine, SetBudget(bytes=1 << 29), MemoryInfo).budget == 1 << 29  # of the run that is open too
+        error = engine.error(engine.ask(SetBudget(bytes=1 << 60)))
+        assert error["code"] == "budget" and "are free" in error["message"]
+    finally:
+        assert get(engine, SetBudget(bytes=0), MemoryInfo).budget > 1 << 29

@@ -1,0 +1,19 @@
+"""Bytes and progress in words that fit a status line."""
+
+from __future__ import annotations
+
+
+def progress_amount(done: int, total: int, unit: str) -> str:
+    """How far, in its unit."""
+    if unit in {"B", "byte", "bytes"}:
+        return f"{size(done)} / {size(total)}" if total else size(done)
+    return f"{done:,} / {total:,} {unit}" if total else f"{done:,} {unit}"
+
+
+def size(count: float) -> str:
+    """Bytes with three digits: 612 MB, 5.60 GB."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit in {"B", "KB", "MB"} else f"{count:.1f} {unit}"
+        count /= 1000
+    return ""
