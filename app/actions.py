@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from app.window import MainWindow
 
 SCALE_STEP = 0.1
+PREFILL_CHUNKS = {0: "In one go", 1: "1 token", 4: "4 tokens", 16: "16 tokens", 64: "64 tokens", 256: "256 tokens"}
 
 
 def commands_of(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
@@ -72,6 +73,13 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
             run=lambda: session.step(n),
         )
 
+    def chunks(n: int, title: str) -> Command:
+        settings = ctx.settings
+        return Command(
+            id=f"run.chunks{n}", title=title, menu="Run", submenu="Prefill in visible chunks",
+            checked=lambda: settings.values.prefill_chunk == n, run=lambda: settings.update(prefill_chunk=n),
+        )  # fmt: skip
+
     return (
         Command(
             id="run.prefill", title="Prefill", shortcuts=("Ctrl+Return", "Ctrl+Enter"), menu="Run", enabled=can_prefill,
@@ -103,6 +111,11 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
             id="run.last", title="Last step", shortcuts=("End",), keys="unclaimed", menu="Run", group=2,
             enabled=lambda: session.run is not None and session.can_look and not session.busy, run=session.last,
         ),
+        Command(
+            id="run.duplicate", title="Duplicate the branch", shortcuts=("Ctrl+Shift+D",), menu="Run", group=2,
+            enabled=lambda: has_run() and has_steps(), run=session.duplicate,
+        ),
+        *(chunks(n, title) for n, title in PREFILL_CHUNKS.items()),
         Command(
             id="run.restart_engine", title="Restart the engine", menu="Run", group=3, run=session.restart_engine,
         ),

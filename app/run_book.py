@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from model.protocol.run_requests import PrefillReply, StepPart
+from model.protocol.run_requests import PrefillPart, PrefillReply, StepPart
 from model.protocol.values import Node, RunState, Token
 
 
@@ -132,11 +132,16 @@ class RunBook:
         """A new run, or the same one made again (its nodes then come with the state)."""
         self.clear()
         self.prompt_tokens, self.text = reply.tokens, reply.text
-        self._prompt_path = tuple(
-            PathToken(position=i, id=t.id, piece=t.piece, kind="prompt", node=i, part=t.part)
-            for i, t in enumerate(reply.tokens)
-        )
+        self._prompt_path = _prompt_path(reply.tokens, 0)
         self.take(reply.state)
+
+    def take_chunk(self, part: PrefillPart) -> None:
+        """The next tokens of a prompt that is being read; the first of a run that is not the one of before."""
+        if self.state is None or self.state.run_id != part.state.run_id:
+            self.clear()
+        self._prompt_path += _prompt_path(part.tokens, len(self.prompt_tokens))
+        self.prompt_tokens += part.tokens
+        self.take(part.state)
 
     def take(self, state: RunState) -> None:
         """The state the engine has after a step, a seek or a branch."""
@@ -165,3 +170,10 @@ class RunBook:
             for position, n in enumerate((self.nodes[node] for node in state.path), len(self._prompt_path))
         )
         return self._prompt_path + decode
+
+
+def _prompt_path(tokens: tuple[Token, ...], start: int) -> tuple[PathToken, ...]:
+    return tuple(
+        PathToken(position=i, id=t.id, piece=t.piece, kind="prompt", node=i, part=t.part)
+        for i, t in enumerate(tokens, start)
+    )

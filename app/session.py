@@ -6,7 +6,6 @@ engine: after a crash `restart_engine` opens the same model and makes the same r
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
@@ -19,10 +18,21 @@ from app.run_book import Kept, PathToken, RunBook
 from app.run_facts import PromptStats, RunFacts
 from app.run_files import RunFiles
 from app.sampler_state import SamplerState
+from app.topics import Topic as Topic  # noqa: PLC0414 - whoever knows a session knows its topics
 from app.under_way import Phase, UnderWay, stop_words
 from model.protocol.engine_requests import HelloReply, SelfCheckReply
 from model.protocol.run_file_requests import OpenRunReply
-from model.protocol.run_requests import Branch, DistributionReply, Prefill, PrefillReply, Restore, Seek, Step, StepPart
+from model.protocol.run_requests import (
+    Branch,
+    DistributionReply,
+    Prefill,
+    PrefillPart,
+    PrefillReply,
+    Restore,
+    Seek,
+    Step,
+    StepPart,
+)
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, SamplerSettings, Token
 
 if TYPE_CHECKING:
@@ -39,22 +49,6 @@ EXAMPLE_STEPS = 7
 EXAMPLE_VIEW = (13, 8)  # layer, head where "it" reads "animal" on the default model
 EXAMPLE_CELL = (8, 1)
 MAX_STEPS_WAITING = 64
-
-
-class Topic(StrEnum):
-    """What may change."""
-
-    ENGINE = "ENGINE"
-    MODEL = "MODEL"
-    PROMPT = "PROMPT"
-    RUN = "RUN"
-    NODE = "NODE"
-    SAMPLER = "SAMPLER"
-    DISTRIBUTION = "DISTRIBUTION"
-    PROMPT_STATS = "PROMPT_STATS"
-    MEMORY = "MEMORY"
-    PROGRESS = "PROGRESS"
-    SELF_CHECK = "SELF_CHECK"
 
 
 class Session(QObject):
@@ -282,7 +276,11 @@ class Session(QObject):
         if self.model and self.prompt_excess and not truncate:
             self.remedies.refuse_long(len(prompt.tokens), self.model.n_ctx)
             return
-        message = Prefill(text=prompt.text, add_special=prompt.add_special, chat=prompt.chat, truncate=truncate)
+        chunk = self.settings.values.prefill_chunk
+        message = Prefill(
+            text=prompt.text, add_special=prompt.add_special, chat=prompt.chat, truncate=truncate,
+            chunk=chunk, visible=chunk > 0,
+        )  # fmt: skip
         settings = SamplerSettings(temperature=0.0) if greedy else self.sampler
         self._redo = lambda: self.prefill(truncate=truncate, then_steps=then_steps, greedy=greedy)
 
@@ -291,7 +289,9 @@ class Session(QObject):
             self._lost = self._redo = None
             self.prefilled_text = message.text
             self._new_run(reply)
-            if then_steps:
+            if words := stop_words(reply.state):
+                self.notify.say(words)
+            elif then_steps:
                 self._step(then_steps, settings)
 
         self._ask_prefill(tr("Prefilling"), message, done)
@@ -350,6 +350,13 @@ class Session(QObject):
             return
         self.book.leave_for(node, self.sampling.version)
         self._ask_state(Seek(node=node))
+
+    def duplicate(self) -> None:
+        """The current token once more, as a branch of its own, to go on from differently."""
+        if self.run is not None and self.run.path and self.can_run and not self.busy:
+            node = self.nodes[self.current_node]
+            again = Branch(node=node.parent, token_id=node.token_id, settings=node.settings, again=True)
+            self._ask_state(again)
 
     def branch(self, node: int, token_id: int) -> None:
         """Appends a token of the person's choice after `node`."""
@@ -418,9 +425,21 @@ class Session(QObject):
         self, title: str, message: Prefill | Restore, done: Callable[[PrefillReply, Arrays], None]
     ) -> None:
         pending = self.engine.request(
-            message, on_reply=done, on_progress=self.under_way.on_progress, on_error=self._on_prefill_error
+            message,
+            on_reply=done,
+            on_part=self._on_chunk if isinstance(message, Prefill) else None,
+            on_progress=self.under_way.on_progress,
+            on_error=self._on_prefill_error,
         )
         self.under_way.begin(Phase.PREFILL, title, pending)
+
+    def _on_chunk(self, part: PrefillPart, _arrays: Arrays) -> None:
+        """A visible prefill has read more of the prompt."""
+        if part.state.run_id != self.run_id:
+            self.facts.forget()
+        self.book.take_chunk(part)
+        self._after_state()
+        self.changed.emit(Topic.RUN)
 
     def _on_prefill_error(self, error: ErrorInfo) -> None:
         self.under_way.end()

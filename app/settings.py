@@ -41,6 +41,7 @@ class Preferences:
     device: str = "auto"
     dtype: str = "auto"
     threads: int = 0
+    prefill_chunk: int = 0  # tokens of a visible prefill chunk; 0: in one go
     budget_bytes: int = 0  # what a run may keep; 0: the engine's own choice
     last_folder: str = ""
     toured: bool = False

@@ -200,9 +200,11 @@ class Run:
         truncate: bool = False,
         progress: ProgressReport | None = None,
         yield_point: YieldPoint | None = None,
+        on_chunk: Callable[[], None] | None = None,
     ) -> None:
         """Runs the prompt (text or ids) in chunks of `chunk` positions (0: chosen, shrinking where a layer is slow).
 
+        `on_chunk` is called after each chunk but the last, when the run is whole as far as it goes, logits included.
         On CancelledError the tokens of the finished chunks stay and the run is usable. Raises PromptError, BudgetError.
         """
         if self.length:
@@ -217,7 +219,7 @@ class Run:
             raise BudgetError(f"A prompt of {len(ids):,} tokens", cost.least, self.store.budget)
         self._rope_length = len(ids)
         try:
-            self._prefill_chunks(ids, chunk, progress, yield_point)
+            self._prefill_chunks(ids, chunk, progress, yield_point, on_chunk)
         finally:
             self.prefill_ms = (time.perf_counter() - started) * 1e3
             if self.length and self.current not in self.store.logits:
@@ -225,7 +227,12 @@ class Run:
                 self._keep_logits(self.current, self.decoder.unembed(self.resid(self.config.n_layers)[-1:]))
 
     def _prefill_chunks(
-        self, ids: list[int], chunk: int, progress: ProgressReport | None, yield_point: YieldPoint | None
+        self,
+        ids: list[int],
+        chunk: int,
+        progress: ProgressReport | None,
+        yield_point: YieldPoint | None,
+        on_chunk: Callable[[], None] | None,
     ) -> None:
         chunks = Chunks(self.config, self.device, chunk)
         self.store.prepare(len(ids))
@@ -241,15 +248,19 @@ class Run:
                 n_layers=self.config.n_layers,
             )
             last = start + len(part) == len(ids)
-            logits = self._forward(part, watch, logits="last" if last else "none", rope_length=len(ids))
+            wanted = last or on_chunk is not None
+            logits = self._forward(part, watch, logits="last" if wanted else "none", rope_length=len(ids))
             self.tree.prompt_ids.extend(part)
             self.store.commit(range(start, start + len(part)))
             self.current = self.tree.root
             self.chunks += (len(part),)
-            if last:
+            if wanted:
                 self._keep_logits(self.current, logits)
             watch.report(self.config.n_layers)
             chunks.after(watch)
+            if on_chunk is not None and not last:
+                on_chunk()
+                self.store.logits.pop(self.current, None)  # of a position that is no step: shown, not kept
 
     def _check_token(self, token: int) -> None:
         if not 0 <= token < self.config.d_vocab:
@@ -357,12 +368,19 @@ class Run:
             raise
 
     def branch(
-        self, node: int, token_id: int, settings: SamplerSettings, *, yield_point: YieldPoint | None = None
+        self,
+        node: int,
+        token_id: int,
+        settings: SamplerSettings,
+        *,
+        again: bool = False,
+        yield_point: YieldPoint | None = None,
     ) -> Node:
-        """Goes to `node` and puts `token_id` after it, whatever the draw says; an equal branch is gone to, not made."""
+        """Goes to `node` and puts `token_id` after it, whatever the draw says; an equal branch is gone to, not made,
+        unless it is wanted `again`."""
         self.tree.check(node)
         self._check_token(token_id)
-        known = self.tree.child_with(node, token_id)
+        known = None if again else self.tree.child_with(node, token_id)
         if known is not None:
             self.seek(known, yield_point=yield_point)
             return self.tree.nodes[known]

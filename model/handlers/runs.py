@@ -6,7 +6,7 @@ from model.errors import CancelledError
 from model.handler_registry import Answer, EngineContext, handles
 from model.handlers.text import tokens_of, wrapped
 from model.jobs import Job
-from model.protocol.run_requests import Branch, Prefill, PrefillReply, Restore, Seek, Step, StepPart
+from model.protocol.run_requests import Branch, Prefill, PrefillPart, PrefillReply, Restore, Seek, Step, StepPart
 from model.protocol.values import Node
 from model.run import Run
 
@@ -22,13 +22,29 @@ def prefill(context: EngineContext, message: Prefill, job: Job) -> Answer:
         text, add_special, _ = wrapped(tokenizer, message)
         tokens = tuple(tokenizer.offsets(text, add_special=add_special))
     run = Run(model, budget_bytes=context.budget_bytes)
-    run.prefill(
-        [token.id for token in tokens],
-        chunk=message.chunk,
-        truncate=message.truncate,
-        progress=job.progress,
-        yield_point=job.yield_point,
-    )
+    told = 0
+
+    def tell() -> None:
+        nonlocal told
+        context.run = run
+        job.part(PrefillPart(state=run.state(), tokens=tokens[told : run.n_prompt]))
+        told = run.n_prompt
+        job.yield_point()  # the run is whole here: what is asked of it sees it so
+
+    try:
+        run.prefill(
+            [token.id for token in tokens],
+            chunk=message.chunk,
+            truncate=message.truncate,
+            progress=job.progress,
+            # A view between the layers would find the new run half-way through a chunk.
+            yield_point=job.check_cancel if message.visible else job.yield_point,
+            on_chunk=tell if message.visible else None,
+        )
+    except CancelledError:
+        if not told:
+            raise
+        run.stop = "cancelled"
     run.prefill_ms = max(0.0, run.prefill_ms - job.away_ms)
     context.run = run
     if run.n_prompt < len(tokens):
@@ -76,7 +92,7 @@ def branch(context: EngineContext, message: Branch, job: Job) -> Answer:
     """A token chosen by hand after any node."""
     run = context.need_run()
     try:
-        run.branch(message.node, message.token_id, message.settings, yield_point=job.check_cancel)
+        run.branch(message.node, message.token_id, message.settings, again=message.again, yield_point=job.check_cancel)
     except CancelledError:
         run.stop = "cancelled"
     return run.state(), {}

@@ -36,11 +36,20 @@ class PrefillReply:
     text: str
 
 
-@request("run.prefill", PrefillReply)
+@dataclass(frozen=True, kw_only=True)
+class PrefillPart:
+    """A run whose prompt is still being read: its state as far as it goes, and the `tokens` that are new."""
+
+    state: RunState
+    tokens: tuple[Token, ...]
+
+
+@request("run.prefill", PrefillReply, part=PrefillPart)
 @dataclass(frozen=True, kw_only=True)
 class Prefill(Request):
     """A new run on a prompt: `ids` when given, else `text`. `chunk` 0: the engine's choice of positions at a time.
-    Progress in tokens. A prompt longer than the context is refused unless `truncate`."""
+    Progress in tokens. A prompt longer than the context is refused unless `truncate`. `visible`: the new run is the
+    current one from its first chunk on and told after each; views see it between chunks, and a cancel keeps it."""
 
     text: str = ""
     ids: tuple[int, ...] | None = None
@@ -48,6 +57,7 @@ class Prefill(Request):
     chat: bool = False
     chunk: int = 0
     truncate: bool = False
+    visible: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +92,13 @@ class Seek(Request):
 @request("run.branch", RunState, part=StepPart)
 @dataclass(frozen=True, kw_only=True)
 class Branch(Request):
-    """Appends `token_id` after `node`, whatever the draw says; shares everything before it."""
+    """Appends `token_id` after `node`, whatever the draw says; shares everything before it. `again`: also where
+    there is such a token already."""
 
     node: int
     token_id: int
     settings: SamplerSettings
+    again: bool = False
 
 
 @request("run.restore", PrefillReply, part=StepPart)
