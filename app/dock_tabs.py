@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 
+TAB_PADDING = 11
+"""Px at either side of a tab's text, as the style sheet has it."""
+
+
 class TabTools(QWidget):
     """At the right of a tab bar: what the tabbed dock's own title bar would hold."""
 
@@ -67,6 +71,7 @@ class TabTools(QWidget):
     def place(self) -> None:
         """At the right end, in the middle of the bar's height; away where the tabs need the room."""
         self.adjustSize()
+        fit_tabs(self._bar)
         tabs = sum(self._bar.tabRect(index).width() for index in range(self._bar.count()))
         self.setVisible(tabs + self.width() <= self._bar.width())
         self.move(self._bar.width() - self.width(), (self._bar.height() - self.height()) // 2)
@@ -82,6 +87,17 @@ class TabTools(QWidget):
         dock = self.dock
         if dock is not None:
             run(dock)
+
+
+def fit_tabs(bar: QTabBar) -> None:
+    """Sets tabs close together where they would not all fit otherwise: a tab cut by arrows cannot be read."""
+    texts = sum(bar.fontMetrics().horizontalAdvance(bar.tabText(index)) for index in range(bar.count()))
+    tight = texts + bar.count() * 2 * TAB_PADDING > bar.width()
+    if tight != bool(bar.property("tight")):
+        bar.setProperty("tight", tight)
+        bar.style().unpolish(bar)
+        bar.style().polish(bar)
+        bar.updateGeometry()
 
 
 class TabFrames(QObject):

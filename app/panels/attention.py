@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SIDE_WIDTH = 226
 NARROW = 620
-UNDER = 150
-"""Px of height the lines need under the matrix."""
+UNDER, BESIDE = 150, 220
+"""Px of height the lines need under the matrix, and of width beside it."""
 HELP = (
     "Each row is a query: the token that is being computed. Each column is a key: a token it may read. A cell is how "
     "much of the key's value the query takes in this head.\n\n"
@@ -178,17 +178,23 @@ class AttentionPanel(Panel):
             self._split.setSizes([max(self.width() - side - 36, 200), side])
 
     def _place_lines(self, *, shown: bool, narrow: bool) -> None:
-        """Row, column and entropy go under the matrix where the width leaves height over, else beside it."""
-        side = self.side.width() if self._sized else self.ctx.theme.px(SIDE_WIDTH)
-        spare = self.height() - self.ctx.theme.px(60) - (self.width() - side - 36) * 0.97
-        split = shown and not narrow and spare >= self.ctx.theme.px(UNDER if self.side.split else UNDER + 30)
-        if split == self.side.split:
+        """Row, column and entropy go where the square matrix leaves room: under it, or between it and the heads; else
+        they share the heads' place."""
+        px, side = self.ctx.theme.px, self.side.width() if self._sized else self.ctx.theme.px(SIDE_WIDTH)
+        width, height = self.width() - side - 36, self.height() - px(60)
+        stays = 0 if self.side.split else 30
+        under, beside = height - width * 0.97, width - height * 1.04 - px(20)
+        split = shown and not narrow and (under >= px(UNDER + stays) or beside >= px(BESIDE + stays))
+        way = Qt.Orientation.Horizontal if beside > under else Qt.Orientation.Vertical
+        if split == self.side.split and (not split or way == self._left.orientation()):
             return
         self.side.set_split(split=split)
         if split:
+            self._left.setOrientation(way)
             self._left.addWidget(self.side.lines)
             self.side.lines.show()
-            self._left.setSizes([self.height() - round(spare), round(spare)])
+            room, spare = (width, beside) if way == Qt.Orientation.Horizontal else (self.height(), under)
+            self._left.setSizes([round(room - spare), round(spare)])
         self.mark("view")
 
     def _sync_pins(self) -> None:

@@ -102,9 +102,9 @@ class FeedForwardPanel(Panel):
         self.norms = LinePlot(theme, tr("Norms by layer"), x_name=tr("layer"), y_name="‖x‖", log=True, whole=True)
         self.readout = Readout(theme)
         self.readout.setAccessibleName(tr("The cell pointed at"))
-        self.where.row.addWidget(self.readout, 20)
+        self.where.row.add(self.readout, grows=True)
         for widget in (self.window_box, self.pages, self.twin):
-            self.where.row.addWidget(widget)
+            self.where.row.add(widget)
         self.pages.hide()
         self._place = QWidget()
         self._place.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 DOT_FROM = 3.0
-NAMES_FROM = 220
+NAMES_FROM = 130
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -251,7 +251,7 @@ def plan(width: float, height: float) -> Plan:
     widths: tuple[int, ...]
     if width >= 1150:
         slots = (("growth",), ("heads",), ("phases", "step", "layers"), ("contents",))
-        widths = (5, 4, 4, 6)
+        widths = (5, 4, 5, 6)
     elif width >= 760:
         slots, widths = (("growth",), (*middle,), ("contents",)), (4, 4, 5)
     elif width >= 520:

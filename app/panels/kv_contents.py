@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import number, table_text
+from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
@@ -58,14 +60,25 @@ class RowsMap(HeatMap):
         super().paintEvent(event)
         if self.newest is None or not 0 <= self.newest < self.shape[0] or not self.tiles:
             return
+        painter = QPainter(self)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self.theme.palette.amber)
+        for mark in self.newest_marks():
+            painter.drawRect(mark)
+
+    def newest_marks(self) -> list[QRectF]:
+        """Bars at both ends of the newest row and under the last one, outside the cells: none of them is covered."""
+        if self.newest is None:
+            return []
         area, row = self.geometry_now().area, self.cell_rect((self.newest, 0))
         if not area.top() - 1 <= row.center().y() <= area.bottom() + 1:
-            return
-        painter = QPainter(self)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(self.theme.palette.amber, 1.6))
+            return []
         height = max(row.height(), 3.0)
-        painter.drawRect(QRectF(area.left() - 1, row.center().y() - height / 2, area.width() + 2, height))
+        top = min(row.center().y() - height / 2, area.bottom() + 2 - height)
+        marks = [QRectF(left, top, 3, height) for left in (area.left() - 4, area.right() + 1)]
+        if self.newest == self.shape[0] - 1:
+            marks.append(QRectF(area.left() - 4, area.bottom() + 1, area.width() + 8, 1.6))
+        return marks
 
 
 class ContentsView(QWidget):
@@ -98,7 +111,10 @@ class ContentsView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
+        self.caption = ElidedLabel()
+        self.caption.setProperty("role", "hint")
         column.addLayout(row)
+        column.addWidget(self.caption)
         column.addWidget(self._stack, 1)
         heat = self.heat
         self.layer.keyChosen.connect(selection.set_layer)
@@ -148,6 +164,8 @@ class ContentsView(QWidget):
             self._fill_table()
         self._dim = min(self._dim, model.d_head - 1)
         self.heat.set_names(tr("position"), tr("dimension"), what_name(self.what))
+        self.caption.setText(what_caption(self.what, *self.place(), rotary=model.positions == "rope"))
+        self.caption.setToolTip(plain_tip(self.caption.text()))
         self.heat.set_selected((self._ctx.selection.key, self._dim))
         self.follow_hover()
         self.request()
@@ -354,6 +372,16 @@ def what_tips() -> dict[str, str]:
 def what_name(what: KvWhat) -> str:
     """What a cell's value is called in the readout."""
     return {"k_unrotated": tr("K before rotation"), "k": "K", "v": "V"}[what]
+
+
+def what_caption(what: KvWhat, layer: int, kv_head: int, *, rotary: bool) -> str:
+    """What the map shows and what its axes are, in a line."""
+    kind = tr("values") if what == "v" else tr("keys")
+    words = tr(
+        "{kind} of layer {layer}, KV head {head} · positions × dimensions", kind=kind, layer=layer, head=kv_head
+    )  # fmt: skip
+    rotation = {"k_unrotated": tr("before rotation"), "k": tr("after rotation") if rotary else "", "v": ""}[what]
+    return f"{words}, {rotation}" if rotation else words
 
 
 def heads_note(first: int, last: int) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request
 
+LEAST_WIDTH, BESIDE = 380, 720
+"""Px at 100 % text: of the panel, and from which the token stands beside the grid and not under it."""
 HELP = (
     "What would the model say if it stopped early? The final norm and the head are put on the residual stream after "
     "every layer: the cell holds the likeliest next token there, its colour how likely. The bottom row reads the "
@@ -93,7 +95,7 @@ class LensPanel(Panel):
         column.setSpacing(4)
         column.addLayout(head)
         column.addWidget(self._pages, 1)
-        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split = QSplitter(Qt.Orientation.Vertical)  # until there is width: see resizeEvent
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)
         self._split.addWidget(left)
@@ -102,6 +104,18 @@ class LensPanel(Panel):
         self._split.setStretchFactor(1, 2)
         self.body.addWidget(self._split, 1)
         self._connect()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self.ctx.theme.px(LEAST_WIDTH), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        wide = event.size().width() >= self.ctx.theme.px(BESIDE)
+        orientation = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
+        if orientation != self._split.orientation():
+            self._split.setOrientation(orientation)
+            room = event.size().width() if wide else event.size().height()
+            self._split.setSizes([room * 13 // 20, room * 7 // 20])
 
     def refresh(self, changes: Changes) -> None:
         session, selection = self.ctx.session, self.ctx.selection

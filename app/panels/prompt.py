@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import math
 from typing import TYPE_CHECKING, ClassVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QMimeData, Qt, Signal
-from PySide6.QtGui import QResizeEvent, QTextCharFormat, QTextCursor, QTextOption
+from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCharFormat, QTextCursor, QTextOption
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -36,14 +37,19 @@ from model.protocol.run_requests import GetExpected
 from model.protocol.values import bytes_kept
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.session import Session
     from model.protocol.attention_requests import LineReply
     from model.protocol.framing import Arrays
     from model.protocol.run_requests import ExpectedReply
+    from model.protocol.values import Token
 
 MAX_PASTE = 1_000_000
 LONG_WORD = 2_000
-SHORT, SHORT_EDIT = 340, 50
+SHORT = 340
+LINES = 3
+"""Lines of text the box shows; one less where the panel is short."""
 
 
 class PromptEdit(QPlainTextEdit):
@@ -59,6 +65,7 @@ class PromptEdit(QPlainTextEdit):
         self.setAccessibleName(tr("Prompt"))
         self.setInputMethodHints(Qt.InputMethodHint.ImhMultiLine)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.document().setDocumentMargin(2)
         self.textChanged.connect(self._on_text)
         self.selectionChanged.connect(self.caretMoved.emit)
         self.cursorPositionChanged.connect(self.caretMoved.emit)
@@ -103,6 +110,12 @@ class PromptEdit(QPlainTextEdit):
         self._choose_wrap()
         self.viewport().update()
 
+    def height_of(self, lines: int) -> int:
+        """Px that so many lines of text take, with what is around them."""
+        frame = self.height() - self.viewport().height()
+        line = math.ceil(QFontMetricsF(self.font()).lineSpacing()) + 1  # Qt lays lines out on whole pixels
+        return lines * line + round(2 * self.document().documentMargin()) + 2 + frame
+
     def mark(self, start: int, end: int, background: QTextCharFormat) -> None:
         """Shades characters start … end - 1 (UTF-16 units); nothing when they are the same."""
         if start >= end:
@@ -145,7 +158,8 @@ class PromptPanel(Panel):
 
     def build(self) -> None:
         theme, session = self.ctx.theme, self.ctx.session
-        self._short = False
+        self._short: bool | None = None
+        self._followed: object = None
         self._units: list[int] = []
         self.edit = PromptEdit()
         self.edit.set_text(session.prompt.text)
@@ -156,7 +170,6 @@ class PromptPanel(Panel):
         self.strip.tokenClicked.connect(self._on_click)
         self.expected = ExpectedView(theme)
         self.expected.closed.connect(lambda: self.strip.set_selected(self._strip_query()))
-        self.edit.setMinimumHeight(theme.px(SHORT_EDIT))
         split = self.split = QSplitter(Qt.Orientation.Vertical)
         split.setChildrenCollapsible(False)
         split.setHandleWidth(8)
@@ -164,7 +177,6 @@ class PromptPanel(Panel):
         split.addWidget(self.strip)
         split.setStretchFactor(0, 0)
         split.setStretchFactor(1, 1)
-        split.setSizes([theme.px(76), theme.px(150)])
         self.body.addWidget(split, 1)
         self.body.addWidget(self.expected)
         self.count = QLabel()
@@ -179,7 +191,8 @@ class PromptPanel(Panel):
         short = event.size().height() < self.ctx.theme.px(SHORT)
         if short != self._short:
             self._short = short
-            edit = self.ctx.theme.px(SHORT_EDIT if short else 84)
+            edit = self.edit.height_of(LINES - 1 if short else LINES)
+            self.edit.setMinimumHeight(self.edit.height_of(LINES - 1))
             self.split.setSizes([edit, max(1, self.split.height() - edit)])
 
     def _options(self) -> QHBoxLayout:
@@ -252,7 +265,14 @@ class PromptPanel(Panel):
         shown = session.prompt.shown
         self._units = utf16_offsets(shown)
         groups = groups_of(tokens, shown) if any(t.part for t in tokens) else []
-        self.strip.set_tokens(pieces, ids=ids, first_decode=first_decode, groups=groups)
+        run = session.run_id if follows else None
+        # A run opens at its start, also while the steps it was asked for are added; later steps are followed.
+        follow = run is not None and run == self._followed
+        self.strip.set_tokens(pieces, ids=ids, first_decode=first_decode, groups=groups, follow=follow)
+        if not session.busy:
+            self._followed = run
+        if not follows and pieces and self.edit.hasFocus():
+            self.strip.reveal(self._token_at_caret(tokens))
         self.strip.set_differs(branch_point(session) if follows else None)
 
     def _show_tints(self) -> None:
@@ -335,6 +355,13 @@ class PromptPanel(Panel):
             return
         inside = [i for i, t in enumerate(tokens) if self._unit(t.end) > start and self._unit(t.start) < end]
         self.strip.set_marked(inside[0], inside[-1] + 1) if inside else self.strip.set_marked(0, 0)
+
+    def _token_at_caret(self, tokens: Sequence[Token]) -> int:
+        """The token that ends where one types; the last one where the template, not the text, is shown."""
+        if self.chat.isChecked():
+            return len(tokens) - 1
+        caret = self.edit.textCursor().position()
+        return max(bisect.bisect_left(tokens, caret, key=lambda token: self._unit(token.start)) - 1, 0)
 
     def _unit(self, index: int) -> int:
         return self._units[index] if index < len(self._units) else index

@@ -99,7 +99,7 @@ class RopePanel(Panel):
         self.instead = _Instead(self)
         self._make_menu()
         for widget in (self.reach_box, self.what_if, self.pages):
-            self.where.row.addWidget(widget)
+            self.where.row.add(widget)
         self._rope = QWidget()
         self._cells = QGridLayout(self._rope)
         self._cells.setContentsMargins(0, 0, 0, 0)

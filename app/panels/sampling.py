@@ -50,9 +50,10 @@ class SamplingPanel(Panel):
         theme = self.ctx.theme
         self.rows: dict[str, SliderRow] = {}
         sliders = QVBoxLayout()
-        sliders.setSpacing(2)
+        sliders.setSpacing(0)
+        self.body.setSpacing(6)  # the table has what is saved
         for name, label, mapping, decimals, off, tip in slider_table(49152):
-            row = SliderRow(theme, label, mapping, decimals=decimals, off=off, tip=tip, label_width=theme.px(78))
+            row = SliderRow(theme, label, mapping, decimals=decimals, off=off, tip=tip, label_width=78)
             row.setObjectName(f"slider-{name}")
             row.valueChanged.connect(lambda value, name=name: self._set(name, value))
             self.rows[name] = row

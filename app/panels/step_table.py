@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
-from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.table_style import NO_PARENT, CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
 STEP, TOKEN, P, ENTROPY, MS = range(5)
-NO_PARENT = QModelIndex()
+TOKEN_LEAST = 72
+"""Px at 100 % text the token has before the entropy, which the curve shows too, gives way."""
 _HEADERS = ("step", "token", "p", "entropy", "ms")
 _RUN_KEYS = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Space, Qt.Key.Key_Home, Qt.Key.Key_End})
 
@@ -37,7 +38,7 @@ class StepRow:
     ahead: bool = False
 
 
-class StepModel(QAbstractTableModel):
+class StepModel(SheetModel):
     """Rows in order, prefill first."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -56,28 +57,21 @@ class StepModel(QAbstractTableModel):
             self.rows = new
             self.endResetModel()
 
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self.rows)
+    def n_rows(self) -> int:
+        return len(self.rows)
 
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(_HEADERS)
+    def titles(self) -> tuple[str, ...]:
+        return tuple(tr(header) for header in _HEADERS)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return tr(_HEADERS[section])
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            side = Qt.AlignmentFlag.AlignLeft if section == TOKEN else Qt.AlignmentFlag.AlignRight
-            return side | Qt.AlignmentFlag.AlignVCenter
-        return None
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row, column = self.rows[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
             return _text(row, column)
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
+            return self.side(column)
         if role == Role.MONO:
             return column == TOKEN and row.step > 0
         if role == Role.VOICE:
@@ -125,13 +119,15 @@ class StepTable(QTableView):
     def set_rows(self, rows: Sequence[StepRow], current: int) -> None:
         """Shows the steps; `current` is the node of the chosen one. Emits nothing."""
         self._model.set_rows(rows)
+        self._fit()
         self.clearSpans()
         if rows and rows[0].step == 0:  # the prefill block has no p and no entropy: its words take their room
             self.setSpan(0, TOKEN, 1, ENTROPY - TOKEN + 1)
         at = next((i for i, row in enumerate(rows) if row.node == current), -1)
         if at >= 0 and at != self.currentIndex().row():
+            self.executeDelayedItemsLayout()  # else the scroll bar ends where the rows ended before these came
             self.selectRow(at)
-            self.scrollTo(self._model.index(at, 0))
+            self.scrollTo(self._model.index(at, STEP))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in _RUN_KEYS:
@@ -145,6 +141,8 @@ class StepTable(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
+        if self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex())
 
     def _choose(self, row: int) -> None:
         if 0 <= row < len(self._model.rows):
@@ -152,11 +150,10 @@ class StepTable(QTableView):
 
     def _fit(self) -> None:
         metrics, hint = QFontMetrics(self._theme.font("table")), QFontMetrics(self._theme.font("hint"))
-        header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        used = 0
-        for column, sample in ((STEP, "000"), (P, "0.000"), (ENTROPY, "0.00"), (MS, "0,000")):
-            width = max(metrics.horizontalAdvance(sample), hint.horizontalAdvance(tr(_HEADERS[column]))) + 11
-            header.resizeSection(column, width)
-            used += width
-        header.resizeSection(TOKEN, max(40, self.viewport().width() - used))
+        slowest = max((_text(row, MS) for row in self._model.rows), key=len, default="")
+        samples = ((STEP, "000"), (P, "0.000"), (ENTROPY, "0.00"), (MS, max("000", slowest, key=len)))
+        widths = {
+            column: max(metrics.horizontalAdvance(sample), hint.horizontalAdvance(tr(_HEADERS[column]))) + 11
+            for column, sample in samples
+        }
+        fit_columns(self, widths, flexible=TOKEN, least=self._theme.px(TOKEN_LEAST), giving_way=(ENTROPY,))

@@ -13,6 +13,7 @@ from app.panels.attention_words import head_text, layer_text
 from app.widgets.mapping import Number, Whole
 from app.widgets.number_box import NumberBox
 from app.widgets.value_combo import Choice, ValueCombo
+from app.widgets.wrap_row import WrapRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,8 @@ PIECE_ROOM = 104
 
 class WhereControls(QWidget):
     """`layer` and `head` are always of one layer and one head: where the selection is of several, the last single one.
-    `show_head`, `show_key`: whether the panel is about a head, and about a pair of tokens. `row`: for more widgets."""
+    `show_head`, `show_key`: whether the panel is about a head, and about a pair of tokens. `row`: for more widgets,
+    which go on a second line where the width ends."""
 
     def __init__(self, ctx: AppContext, *, show_head: bool = True, show_key: bool = True) -> None:
         super().__init__()
@@ -35,15 +37,15 @@ class WhereControls(QWidget):
         token = tr("query") if show_key else tr("token")
         self.query_box = _TokenBox(ctx, token, selection.set_query)
         self.key_box = _TokenBox(ctx, tr("key"), selection.set_key)
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(6)
+        self.row = WrapRow(self)
         for widget in (self.layer_box, self.head_box, self.query_box, self.key_box):
-            self.row.addWidget(widget)
+            self.row.add(widget)
         self.head_box.setVisible(show_head)  # once they have a parent: without one they would be windows for a moment
         self.key_box.setVisible(show_key)
-        self.row.addStretch(1)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.row.add_gap()
+        policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)  # fixed it would stay one line
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         self.layer_box.keyChosen.connect(selection.set_layer)
         self.head_box.keyChosen.connect(selection.set_head)
 
@@ -63,9 +65,6 @@ class WhereControls(QWidget):
         self.head_box.set_key(self.head)
         self.query_box.show_position(selection.query)
         self.key_box.show_position(selection.key)
-
-    def sizeHint(self) -> QSize:
-        return QSize(super().sizeHint().width(), self._ctx.theme.px(28))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(120, self._ctx.theme.px(28))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
-from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.table_style import CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 POSITION, TOKEN, BAR, VALUE = range(4)
-NO_PARENT = QModelIndex()
 
 
-class BarModel(QAbstractTableModel):
+class BarModel(SheetModel):
     """Positions sorted by value, NaN (hidden by the mask) left out."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -47,21 +46,14 @@ class BarModel(QAbstractTableModel):
     def position(self, row: int) -> int:
         return int(self._order[row])
 
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._order)
+    def n_rows(self) -> int:
+        return len(self._order)
 
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else 4
+    def titles(self) -> tuple[str, ...]:
+        return ("", tr("token"), "", self.value_name)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return ("", tr("token"), "", self.value_name)[section]
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            side = Qt.AlignmentFlag.AlignLeft if section == TOKEN else Qt.AlignmentFlag.AlignRight
-            return side | Qt.AlignmentFlag.AlignVCenter
-        return None
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         position, column = self.position(index.row()), index.column()
@@ -70,7 +62,7 @@ class BarModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return (f"{position:,}", piece, "", figure(value, 3))[column]
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
+            return self.side(column)
         if role == Role.BARS and column == BAR:
             return ((abs(value) / self._largest, "accent" if value >= 0 else "amber"),)
         if role == Role.MONO:
@@ -137,11 +129,8 @@ class BarTable(QTableView):
 
     def _fit_columns(self) -> None:
         metrics = QFontMetricsF(self._theme.font("table"))
-        header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         position = round(metrics.horizontalAdvance("0,000") + 10)
         value = round(metrics.horizontalAdvance("0.00e-00") + 12)
         rest = max(40, self.viewport().width() - position - value)
         bar = max(24, min(round(rest * 0.34), self._theme.px(110)))
-        for column, width in ((POSITION, position), (TOKEN, rest - bar), (BAR, bar), (VALUE, value)):
-            header.resizeSection(column, width)
+        fit_columns(self, {POSITION: position, BAR: bar, VALUE: value}, flexible=TOKEN, least=rest - bar)

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
-from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.table_style import CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
 
 if TYPE_CHECKING:
     from app.theme import Theme
     from model.protocol.values import Candidate
 
 RANK, TOKEN, ID, BAR, LOGIT, RAW, FINAL = range(7)
-NO_PARENT = QModelIndex()
 _HEADERS = ("", "token", "id", "", "logit", "raw", "final")
-_OPTIONAL = (LOGIT, ID)
-"""Columns that give way, in this order, where the table is narrow."""
+_OPTIONAL = (LOGIT, ID, RAW)
+"""Columns that give way, in this order, where the token has not enough room: their numbers are in the row's tip."""
+TOKEN_LEAST = 104
+"""Px at 100 % text: a dozen letters."""
 
 
-class CandidateModel(QAbstractTableModel):
+class CandidateModel(SheetModel):
     """Rows are candidates in the order given."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -52,21 +53,14 @@ class CandidateModel(QAbstractTableModel):
     def row_of(self, token_id: int) -> int | None:
         return next((i for i, row in enumerate(self._rows) if row.id == token_id), None)
 
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
+    def n_rows(self) -> int:
+        return len(self._rows)
 
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(_HEADERS)
+    def titles(self) -> tuple[str, ...]:
+        return tuple(tr(header) if header else "" for header in _HEADERS)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return tr(_HEADERS[section]) if _HEADERS[section] else ""
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-            return left if section == TOKEN else Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        return None
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row, column = self._rows[index.row()], index.column()
@@ -75,7 +69,7 @@ class CandidateModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(row, column)
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
+            return self.side(column)
         if role == Role.BARS and column == BAR:
             return ((row.p_raw / self._largest, "ghost"), (row.p / self._largest, "amber" if picked else "accent"))
         if role == Role.MONO:
@@ -159,29 +153,18 @@ class CandidateTable(QTableView):
             self.candidateSelected.emit(self._model.candidate(current.row()).id)
 
     def _fit_columns(self) -> None:
-        """Figures get what they need, the bar at least 36 px, the token the rest up to what it needs."""
-        header, metrics = self.horizontalHeader(), self.fontMetrics()
-        table = self._theme.font("table")
-        metrics = type(metrics)(table)
-        digits = {RANK: "00", ID: "000000", LOGIT: "-00.00", RAW: "0.0000", FINAL: "0.0000"}
-        if self._model.rowCount():
-            digits[RANK] = f"{max(self._model.candidate(r).rank for r in range(self._model.rowCount())) + 1:,}"
+        """Figures get what they need, the token at least a dozen letters, the bar some of what is left."""
+        metrics = QFontMetrics(self._theme.font("table"))
+        ranks = [self._model.candidate(row).rank for row in range(self._model.rowCount())]
+        digits = {RANK: f"{max(ranks, default=9) + 1:,}", ID: "000000", LOGIT: "-00.00", RAW: "0.0000", FINAL: "0.0000"}
         widths = {column: metrics.horizontalAdvance(text) + 10 for column, text in digits.items()}
-        room = self.viewport().width()
-        token_least, bar_least = self._theme.px(84), self._theme.px(36)
-        hidden: set[int] = set()
-        for column in _OPTIONAL:
-            shown = sum(width for key, width in widths.items() if key not in hidden)
-            if shown + token_least + bar_least > room:
-                hidden.add(column)
-        for column in _OPTIONAL:
-            self.setColumnHidden(column, column in hidden)
-        rest = room - sum(width for key, width in widths.items() if key not in hidden)
-        widths[BAR] = max(bar_least, min(round(rest * 0.4), self._theme.px(110)))
-        widths[TOKEN] = max(24, rest - widths[BAR])
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        for column, width in widths.items():
-            header.resizeSection(column, width)
+        widths[BAR] = self._theme.px(28)
+        least = self._theme.px(TOKEN_LEAST)
+        hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=_OPTIONAL)
+        spare = self.columnWidth(TOKEN) - least
+        if spare > 0:
+            widths[BAR] += min(round(spare * 0.6), self._theme.px(82))
+            fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in _OPTIONAL if c in hidden])
 
 
 def probability(p: float) -> str:

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QAbstractTableModel, QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
-from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.table_style import CellDelegate, Index, Role, SheetModel, dress_table
 
 if TYPE_CHECKING:
     from app.theme import Theme
-
-NO_PARENT = QModelIndex()
-LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +32,7 @@ class Column:
     voice: str = "text"
 
 
-class DataModel(QAbstractTableModel):
+class DataModel(SheetModel):
     """Columns of equal length. `strong` rows are bold."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -50,27 +47,21 @@ class DataModel(QAbstractTableModel):
         self.count = max((len(column.texts) for column in columns), default=0)
         self.endResetModel()
 
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else self.count
+    def n_rows(self) -> int:
+        return self.count
 
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self.columns)
+    def titles(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.columns):
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self.columns[section].name
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return (LEFT if self.columns[section].left else RIGHT) | Qt.AlignmentFlag.AlignVCenter
-        return None
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        return Qt.AlignmentFlag.AlignLeft if self.columns[column].left else Qt.AlignmentFlag.AlignRight
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row, column = index.row(), self.columns[index.column()]
         if role == Qt.ItemDataRole.DisplayRole:
             return column.texts[row] if column.bars is None and row < len(column.texts) else ""
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return LEFT if column.left else RIGHT
+            return self.side(index.column())
         if role == Role.BARS and column.bars is not None:
             share = float(column.bars[row])
             return ((abs(share), column.colours[share < 0]),)

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QMenu, QTableView, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
-from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.table_style import NO_PARENT, CellDelegate, Index, Role, SheetModel, dress_table
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
-NO_PARENT = QModelIndex()
 PADDING = 12.0
 LEAST_BAR, MOST_BAR = 36, 220
 _CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
@@ -47,7 +46,7 @@ class Cell:
 Row = tuple[Cell, ...]
 
 
-class FactModel(QAbstractTableModel):
+class FactModel(SheetModel):
     """Rows of cells under columns."""
 
     def __init__(self, columns: Sequence[Column], parent: QWidget) -> None:
@@ -69,27 +68,21 @@ class FactModel(QAbstractTableModel):
             self.endResetModel()
         return True
 
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self.rows)
+    def n_rows(self) -> int:
+        return len(self.rows)
 
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self.columns)
+    def titles(self) -> tuple[str, ...]:
+        return tuple(column.title for column in self.columns)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self.columns[section].title
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _side(self.columns[section]) | Qt.AlignmentFlag.AlignVCenter
-        return None
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        return Qt.AlignmentFlag.AlignLeft if self.columns[column].left else Qt.AlignmentFlag.AlignRight
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         cell, column = self.rows[index.row()][index.column()], self.columns[index.column()]
         if role == Qt.ItemDataRole.DisplayRole:
             return cell.text
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _side(column)
+            return self.side(index.column())
         if role == Role.BARS and column.bar and cell.bar is not None:
             return ((cell.bar, cell.voice),)
         if role == Role.VOICE:
@@ -210,7 +203,3 @@ class FactTable(QTableView):
         )
         title = QFontMetricsF(self._theme.font("hint")).horizontalAdvance(column.title)
         return round(max([title, *texts]) + PADDING)
-
-
-def _side(column: Column) -> Qt.AlignmentFlag:
-    return Qt.AlignmentFlag.AlignLeft if column.left else Qt.AlignmentFlag.AlignRight

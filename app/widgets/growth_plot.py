@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
 HEADROOM = 1.1
 MOST_TICKS = 8
+TALL = 124
+"""Px of height at 100 % text from which positions and phases both stand under the plot."""
 Points = list[tuple[float, float]]
 
 
@@ -129,7 +131,39 @@ class GrowthPlot(QWidget):
         metrics = QFontMetricsF(self._theme.font("hint"))
         left = metrics.horizontalAdvance("888 MB") + 8
         right = max((metrics.horizontalAdvance(name) + 8 for name, _ in self._layouts()), default=0.0)
-        return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -max(right, 6.0), -metrics.height() - 3)
+        below = metrics.height() * (2 if self._tall else 1) + 3
+        return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -max(right, 6.0), -below)
+
+    @property
+    def _tall(self) -> bool:
+        """Whether there is height for numbers and phases under the plot; else the phases, which hold numbers too."""
+        return self.height() >= self._theme.px(TALL)
+
+    def phase_words(self) -> list[tuple[QRectF, str]]:
+        """The words under the plot, each with its place: as near the middle of its stretch as the other allows."""
+        growth, plot = self._growth, self.plot_rect()
+        if growth is None:
+            return []
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        n_prompt = min(growth.n_prompt, growth.length)
+        edge, top = self.x_of(n_prompt), self.height() - metrics.height() - 1
+        spans = [
+            (tr("prefill"), n_prompt, plot.left(), edge),
+            (tr("decode"), growth.length - n_prompt, edge, plot.right()),
+        ]
+        words = [(f"{name} {count:,}", start, end) for name, count, start, end in spans if count]
+        widths = [metrics.horizontalAdvance(text) for text, _, _ in words]
+        lefts = [
+            min(max((start + end - width) / 2, plot.left()), self.width() - width)
+            for (_, start, end), width in zip(words, widths, strict=True)
+        ]
+        if len(lefts) > 1 and lefts[0] + widths[0] + 10 > lefts[1]:
+            lefts[0] = max(plot.left(), min(lefts[0], lefts[1] - 10 - widths[0]))
+            lefts[1] = max(lefts[1], lefts[0] + widths[0] + 10)
+        return [
+            (QRectF(left, top, width, metrics.height()), text)
+            for left, width, (text, _, _) in zip(lefts, widths, words, strict=True)
+        ]
 
     def x_of(self, length: float) -> float:
         plot = self.plot_rect()
@@ -178,7 +212,7 @@ class GrowthPlot(QWidget):
         if growth is None or not growth.length:
             return
         high = HEADROOM * max(growth.used, growth.per_token * growth.length, growth.allocated_at(growth.length), 1)
-        self._paint_ground(painter, plot, growth, metrics)
+        self._paint_ground(painter, plot, growth)
         self._paint_axes(painter, plot, growth, high, metrics)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_layouts(painter, plot, growth, high, metrics)
@@ -204,16 +238,15 @@ class GrowthPlot(QWidget):
     def _point(self, plot: QRectF, high: float, x: float, y: float) -> QPointF:
         return QPointF(self.x_of(x), plot.bottom() - y / high * plot.height())
 
-    def _paint_ground(self, painter: QPainter, plot: QRectF, growth: Growth, metrics: QFontMetricsF) -> None:
+    def _paint_ground(self, painter: QPainter, plot: QRectF, growth: Growth) -> None:
         colours, edge = self._theme.palette, self.x_of(min(growth.n_prompt, growth.length))
         prefill = QRectF(plot.left(), plot.top(), edge - plot.left(), plot.height())
         decode = QRectF(edge, plot.top(), plot.right() - edge, plot.height())
         painter.fillRect(prefill, colours.green_tint)
         painter.fillRect(decode, colours.amber_tint)
-        for rect, words, colour in ((prefill, tr("prefill"), colours.green), (decode, tr("decode"), colours.amber)):
-            if rect.width() > metrics.horizontalAdvance(words) + 12:
-                painter.setPen(colour)
-                painter.drawText(rect.adjusted(0, 0, -5, -3), _BOTTOM_RIGHT, words)
+        for number, (place, words) in enumerate(self.phase_words()):
+            painter.setPen(colours.amber if number or not growth.n_prompt else colours.green)
+            painter.drawText(place.adjusted(-1, 0, 1, 0), Qt.AlignmentFlag.AlignCenter, words)
 
     def _paint_axes(self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF) -> None:
         colours = self._theme.palette
@@ -224,6 +257,8 @@ class GrowthPlot(QWidget):
             painter.setPen(colours.secondary)
             place = QRectF(0, y - metrics.height() / 2, plot.left() - 5, metrics.height())
             painter.drawText(place, _MIDDLE_RIGHT, short_amount(value, "B") if value else "0")
+        if not self._tall:
+            return
         widest = metrics.horizontalAdvance(f"{growth.length:,}") + 16
         free = plot.left() - widest
         painter.setPen(colours.secondary)
@@ -292,7 +327,6 @@ class GrowthPlot(QWidget):
         self.setAccessibleDescription(self.readout())
 
 
-_BOTTOM_RIGHT = Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight
 _MIDDLE_RIGHT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
 
 

@@ -390,7 +390,7 @@ class HeadGrid(QAbstractScrollArea):
                 brackets = metrics.height() + 6 if self._group > 1 else 0.0
                 self._layout_now = by_layer(
                     (self._n_layers, self._n_heads), self._group, width=width, height=self.height(), left=left,
-                    header=metrics.height() + 6 + brackets, gap=5.0 if self._metric is not None else 3.0,
+                    header=metrics.height() + 6 + brackets, gap=5.0 if self._metric is not None else 2.0,
                 )  # fmt: skip
         return self._layout_now
 

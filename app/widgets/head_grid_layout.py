@@ -14,7 +14,7 @@ Head = tuple[int, int]
 """Layer and head."""
 LEAST, MOST = 8.0, 28.0
 """Px of a thumbnail's side."""
-SCROLLED = 20.0
+SCROLLED = 15.0
 """At most, where there are too many layers to see all at once."""
 GROUP_GAP = 7.0
 
@@ -117,12 +117,12 @@ def by_layer(
     shape: tuple[int, int], group: int, *, width: float, height: float, left: float, header: float, gap: float
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
-    and they stay at least 13 px; never under 8 px."""
+    and they stay at least 12 px; never under 8 px."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
     down = (height - header - 2) / max(n_layers, 1) - gap
-    side = math.floor(min(max(min(across, down) if down >= 13 else min(across, SCROLLED), LEAST), MOST))
+    side = math.floor(min(max(min(across, down) if down >= 12 else min(across, SCROLLED), LEAST), MOST))
     between = 3.0 if side < across - 1 else 2.0
     return GridLayout(
         shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1)

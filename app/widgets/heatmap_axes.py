@@ -89,17 +89,30 @@ class Axis:
         return min(widest, room) + (number if ruler and self.named else 0.0)
 
     @property
-    def spacing(self) -> float:
-        """Px from one label to the next at least."""
+    def counts(self) -> bool:
+        """Whether the cells of a top axis are just counted: numbers are short enough to stand upright."""
+        return self._slanted and not self._pieces
+
+    def spacing(self, count: int) -> float:
+        """Px from one label to the next at least, where there are `count` cells."""
         line = max(self.metrics.height(), self.number_metrics.height())
+        if self.counts:
+            return self.longest(math.inf, count, ruler=False) + 8
         return (line - 1) / _SIN if self._slanted else line - 1
+
+    def size_over(self, longest: float) -> tuple[float, float]:
+        """Of a top axis: height over the matrix, and overhang at its right, of labels of that length, px."""
+        if self.counts:
+            return self.metrics.height() + TICK + 3, longest / 2 + 2
+        return longest * _SIN + GAP + 6, longest * _COS + 6
 
     def labels(self, *, start: float, extent: float, origin: float, length: float, count: int) -> list[Label]:
         """Labels of the cells `start` … `start + extent` drawn over `length` px from `origin`; none of them touch."""
         if extent <= 0 or count <= 0:
             return []
         pitch = length / extent
-        step = 1 if pitch >= self.spacing else max(2, nice_count(self.spacing / pitch))
+        spacing = self.spacing(count)
+        step = 1 if pitch >= spacing else max(2, nice_count(spacing / pitch))
         first = math.ceil((start - 0.5) / step - 1e-9) * step
         found = []
         for index in range(max(first, 0), min(count, math.floor(start + extent - 0.5 + 1e-9) + 1), step):
@@ -128,6 +141,10 @@ class Axis:
         number = self.number_metrics.horizontalAdvance(label.number) + 6 if label.number else 0.0
         width = min(metrics.horizontalAdvance(label.piece), room) + number
         height = metrics.ascent()
+        if self.counts:
+            return QPolygonF(
+                QRectF(label.centre - width / 2 - margin, edge - TICK - 1 - height - margin, width + 2 * margin, height)
+            )
         if self._slanted:
             box = QRectF(-margin, -height / 2 - margin, width + 2 * margin, height + 2 * margin)
             return self._slant(label.centre, edge).map(QPolygonF(box))
@@ -158,7 +175,9 @@ class Axis:
                 painter.drawLine(QPointF(at, edge - TICK), QPointF(at, edge))
             else:
                 painter.drawLine(QPointF(edge - TICK, at), QPointF(edge, at))
-        if self._slanted:
+        if self.counts:
+            text_x, number_x, middle = label.centre - width / 2, 0.0, edge - TICK - 1 - metrics.ascent() / 2
+        elif self._slanted:
             painter.setTransform(self._slant(label.centre, edge), combine=True)
             text_x, number_x, middle = number, 0.0, 0.0
         else:
@@ -172,11 +191,6 @@ class Axis:
         painter.setPen(colour)
         painter.drawText(QPointF(text_x, middle + _sink(metrics)), text)
         painter.restore()
-
-
-def slanted_size(longest: float) -> tuple[float, float]:
-    """Height over the matrix, and overhang at its right, of slanted labels of that length, px."""
-    return longest * _SIN + GAP + 6, longest * _COS + 6
 
 
 def _sink(metrics: QFontMetricsF) -> float:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFontMetricsF
 
 from app.widgets.colour_bar import BarText, bar_width
-from app.widgets.heatmap_axes import GAP, Axis, slanted_size
+from app.widgets.heatmap_axes import GAP, Axis
 from app.widgets.heatmap_view import fit_pitch
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LABEL_ROOM = 96.0
 """Px a token on an axis may take at 100 % text; longer ones are elided."""
+LEAST_ROOM = 30.0
+"""Px at 100 % text a token at the top has however low the matrix is: under it nothing of it would be left."""
 BAR_LENGTH = 96.0
 READOUT_LEAST = 380.0
 
@@ -64,18 +66,21 @@ def lay_out(
     for ruler in (False, True):
         # A ruler's labels are longer by their number, and the cells need the room more.
         share = 0.13 if ruler else 0.2
-        row_room, col_room = min(most, rect.width() * share), min(most, rect.height() * share)
+        least = LEAST_ROOM * theme.text_scale
+        row_room, col_room = min(most, rect.width() * share), min(most, max(rect.height() * share, least))
         left, top, overhang = 1.0, 1.0, 1.0
         if options.axes:
             left = math.ceil(axes[0].longest(row_room, shape[0], ruler=ruler) + GAP + 2)
-            height, overhang = slanted_size(axes[1].longest(col_room, shape[1], ruler=ruler))
+            height, overhang = axes[1].size_over(axes[1].longest(col_room, shape[1], ruler=ruler))
             top = math.ceil(height)
         room = QRectF(rect.left() + left, rect.top() + top, 0, 0)
         room.setRight(max(rect.right() - max(overhang, 2.0), room.left() + 8))
         room.setBottom(max(bottom - 4, room.top() + 8))
         area = _matrix(room, shape, options, ratio)
-        pitch = min(area.height() / max(shape[0], 1), area.width() / max(shape[1], 1))
-        if pitch >= max(axes[0].spacing, axes[1].spacing):
+        pitches = area.height() / max(shape[0], 1), area.width() / max(shape[1], 1)
+        if all(
+            axis.counts or pitch >= axis.spacing(count) for axis, pitch, count in zip(axes, pitches, shape, strict=True)
+        ):
             break
     if not readout.isNull():
         # The strips follow the matrix, so that they are read together.

@@ -130,9 +130,12 @@ def _paint_boundary(painter: QPainter, heat: HeatMap) -> None:
     font = heat.theme.font("hint")
     metrics = QFontMetricsF(font)
     y = round(y) - 0.5
-    painter.setPen(QPen(amber, 1, Qt.PenStyle.CustomDashLine))
-    pen = painter.pen()
-    pen.setDashPattern([4.0, 3.0])
+    ground = QColor(heat.theme.palette.masked)  # a bed, so that the dashes show on any colour of the map
+    ground.setAlphaF(0.8)
+    painter.setPen(QPen(ground, 3))
+    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
+    pen = QPen(amber, 1.4, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
+    pen.setDashPattern([4.0, 2.4])
     painter.setPen(pen)
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
     words = tr("prefill ↑ decode ↓")
@@ -220,7 +223,8 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
     low, high = (geometry.area.top(), geometry.area.bottom()) if rows else (geometry.area.left(), geometry.area.right())
     if not low <= centre <= high or index >= heat.shape[0 if rows else 1] or not axis.piece(index):
         return
-    ruler = (rect.height() if rows else rect.width()) < axis.spacing
+    spacing = axis.spacing(heat.shape[0 if rows else 1])
+    ruler = (rect.height() if rows else rect.width()) < spacing
     label = Label(
         index=index,
         centre=centre,
@@ -234,7 +238,7 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(heat.theme.palette.panel)
     for other in axis_labels(heat)[0 if rows else 1]:
-        if abs(other.centre - centre) < 2 * axis.spacing:
+        if abs(other.centre - centre) < 2 * spacing:
             covered = axis.outline(other, edge, room)
             if covered.intersects(outline):
                 painter.drawPolygon(covered)

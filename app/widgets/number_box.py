@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent, QValidator
-from PySide6.QtWidgets import QAbstractSpinBox, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QToolButton, QWidget
 
 from app.widgets.mapping import Mapping, Number
 
@@ -28,6 +28,7 @@ class NumberBox(QAbstractSpinBox):
         self._theme = theme
         self._mapping, self._decimals, self._off = mapping, decimals, off
         self._value: Number = mapping.default
+        self._button: QToolButton | None = None
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # The frame is painted here; what the style sheet gives to fields of forms would not fit in a compact row.
         self.lineEdit().setStyleSheet("background: transparent; border: none; padding: 0; min-height: 0;")
@@ -45,6 +46,7 @@ class NumberBox(QAbstractSpinBox):
         """Shows `value`, also where the slider does not reach."""
         self._value = value
         self._show()
+        self._place()
 
     def set_mapping(self, mapping: Mapping) -> None:
         self._mapping = mapping
@@ -58,7 +60,20 @@ class NumberBox(QAbstractSpinBox):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.lineEdit().setGeometry(self.rect().adjusted(6, 1, -6, -1))
+        self._place()
+
+    def set_button(self, button: QToolButton) -> None:
+        """A button at the left inside the frame; it takes room while it is shown."""
+        self._button = button
+        button.setParent(self)
+        self._place()
+
+    def _place(self) -> None:
+        left = 6
+        if self._button is not None:
+            self._button.setGeometry(2, 2, self._theme.px(18), self.height() - 4)
+            left = left if self._button.isHidden() else self._theme.px(18) + 2
+        self.lineEdit().setGeometry(self.rect().adjusted(left, 1, -6, -1))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         colours = self._theme.palette

@@ -1,4 +1,4 @@
-"""One setting on one line: label, slider, number box, reset."""
+"""One setting on one line: label, slider, number box with its reset inside."""
 
 from __future__ import annotations
 
@@ -128,9 +128,10 @@ class SliderRow(QWidget):
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._slider = TravelSlider(theme, self)
         self._box = NumberBox(theme, mapping, decimals=decimals, off=off, parent=self)
-        self._reset = QToolButton(self)
+        self._reset = QToolButton()
         self._reset.setText("↺")
-        self._reset.setAutoRaise(True)
+        self._reset.setProperty("flat", True)
+        self._box.set_button(self._reset)
         self._label_width = label_width
         self._label.setBuddy(self._slider)
         row = QHBoxLayout(self)
@@ -139,7 +140,6 @@ class SliderRow(QWidget):
         row.addWidget(self._label)
         row.addWidget(self._slider, 1)
         row.addWidget(self._box)
-        row.addWidget(self._reset)
         self.set_label(label, tip)
         self._slider.travelled.connect(lambda travel: self._choose(self._mapping.value(travel)))
         self._slider.stepped.connect(lambda steps: self._choose(self._mapping.stepped(self.value(), steps)))
@@ -158,10 +158,10 @@ class SliderRow(QWidget):
         """Shows `value` without emitting; a value beyond the slider's range stays as it is in the box."""
         self._value = value
         self._slider.setValue(round(self._mapping.travel(value) * TRAVEL))
-        self._box.set_value(value)
         is_default = value == self._mapping.default
         self._reset.setEnabled(not is_default)
-        self._reset.setText("" if is_default else "↺")
+        self._reset.setVisible(not is_default)
+        self._box.set_value(value)
         self._slider.setAccessibleDescription(self._box.text_of(value))
 
     def set_mapping(self, mapping: Mapping) -> None:
@@ -192,8 +192,8 @@ class SliderRow(QWidget):
         palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
         self._reset.setPalette(palette)
         digits = max((self._box.text_of(v) for v in (self._mapping.bottom, self._mapping.default)), key=len)
-        width = self._box.fontMetrics().horizontalAdvance("0" * max(len(digits) + 1, 6)) + 14
-        self._box.setFixedSize(width, self._theme.px(26))
-        self._reset.setFixedSize(self._theme.px(22), self._theme.px(26))
+        width = self._box.fontMetrics().horizontalAdvance("0" * max(len(digits) + 1, 6)) + 20
+        self._box.setFixedSize(width, self._theme.px(24))
+        self.setFixedHeight(self._theme.px(26))
         self._label.setMinimumWidth(self._theme.px(self._label_width))
         self._slider.update()

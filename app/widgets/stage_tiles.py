@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 GAP = 4
-PADDING = 7
-MIN_TILE = 76
+PADDING = 6
+MIN_TILE = 64
+"""Px at 100 % text: three of them stand beside one another in the narrowest panel."""
 Stage = tuple[str, int, float]
 """Name as shown, tokens kept, mass kept (0 … 1)."""
 
@@ -54,10 +55,10 @@ class StageTiles(QWidget):
         return rows * self._tile_height() + (rows - 1) * GAP
 
     def sizeHint(self) -> QSize:
-        return QSize(280, self.heightForWidth(max(self.width(), MIN_TILE)))
+        return QSize(280, self.heightForWidth(max(self.width(), self._least())))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(MIN_TILE, self._tile_height())
+        return QSize(self._least(), self._tile_height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         if self._columns(event.size().width()) != self._columns(event.oldSize().width()):
@@ -82,8 +83,9 @@ class StageTiles(QWidget):
             inside = tile.adjusted(PADDING, 5, -PADDING, 0)
             painter.setFont(hint)
             painter.setPen(colours.secondary)
-            elided = QFontMetricsF(hint).elidedText(name, Qt.TextElideMode.ElideRight, inside.width())
-            painter.drawText(QRectF(inside.left(), inside.top(), inside.width(), line), elided)
+            room = inside.width() + PADDING - 1
+            elided = QFontMetricsF(hint).elidedText(name, Qt.TextElideMode.ElideRight, room)
+            painter.drawText(QRectF(inside.left(), inside.top(), room, line), elided)
             painter.setFont(strong)
             painter.setPen(colours.text)
             painter.drawText(QRectF(inside.left(), inside.top() + line, inside.width(), line_strong), f"{kept:,}")
@@ -96,10 +98,13 @@ class StageTiles(QWidget):
             painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * mass, 2), colours.accent)
 
     def _columns(self, width: int) -> int:
-        fitting = max(1, (width + GAP) // (MIN_TILE + GAP))
+        fitting = max(1, (width + GAP) // (self._least() + GAP))
         count = max(1, len(self._stages))
         rows = -(-count // fitting)
         return int(-(-count // rows))
+
+    def _least(self) -> int:
+        return self._theme.px(MIN_TILE)
 
     def _tile_height(self) -> int:
         hint, strong = QFontMetricsF(self._theme.font("hint")), QFontMetricsF(self._theme.font("ui"))

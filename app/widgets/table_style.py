@@ -1,11 +1,14 @@
-"""What our tables share: compact rows, no grid, and a delegate that paints text and bars in the theme's voices."""
+"""What our tables share: a flat model, compact rows, columns that give way, and a delegate that paints text and bars in
+the theme's voices."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
+NO_PARENT = QModelIndex()
 
 
 class Role(IntEnum):
@@ -30,6 +34,37 @@ class Role(IntEnum):
     VOICE = Qt.ItemDataRole.UserRole + 2
     MONO = Qt.ItemDataRole.UserRole + 3
     STRONG = Qt.ItemDataRole.UserRole + 4
+
+
+class SheetModel(QAbstractTableModel):
+    """A flat table under one line of titles. Columns of words stand at the left, figures at the right."""
+
+    @abstractmethod
+    def n_rows(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def titles(self) -> Sequence[str]:
+        """What stands over each column, in the language in force."""
+
+    @abstractmethod
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        """Left or right."""
+
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else self.n_rows()
+
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self.titles())
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.titles()):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.titles()[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return self.side(section) | Qt.AlignmentFlag.AlignVCenter
+        return None
 
 
 class CellDelegate(QStyledItemDelegate):
@@ -82,6 +117,28 @@ class CellDelegate(QStyledItemDelegate):
                 painter.setBrush(getattr(self._theme.palette, token))
                 painter.drawRoundedRect(QRectF(inside.left(), inside.center().y() - height / 2, width, height), 2, 2)
         painter.restore()
+
+
+def fit_columns(
+    table: QTableView, widths: Mapping[int, int], *, flexible: int, least: int, giving_way: Sequence[int] = ()
+) -> set[int]:
+    """Gives every column its px and `flexible` the rest; until that is `least`, columns of `giving_way` are hidden, the
+    first of them first. The columns that are hidden."""
+    room, hidden = table.viewport().width(), set[int]()
+
+    def rest() -> int:
+        return room - sum(width for column, width in widths.items() if column not in hidden)
+
+    for column in giving_way:
+        if rest() < least:
+            hidden.add(column)
+    header = table.horizontalHeader()
+    header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+    for column, width in {**widths, flexible: max(24, rest())}.items():
+        table.setColumnHidden(column, column in hidden)
+        if column not in hidden:
+            header.resizeSection(column, width)
+    return hidden
 
 
 def dress_table(table: QTableView, theme: Theme) -> None:

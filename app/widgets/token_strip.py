@@ -114,16 +114,18 @@ class TokenStrip(QAbstractScrollArea):
         ids: Sequence[int] = (),
         first_decode: int | None = None,
         groups: Sequence[Group] = (),
+        follow: bool = False,
     ) -> None:
-        """Pieces as drawn; ids for the tips; from `first_decode` on they are generated."""
-        grew = len(pieces) > len(self._pieces) and first_decode is not None
+        """Pieces as drawn; ids for the tips; from `first_decode` on they are generated. `follow`: where there are more
+        of them than before, the last comes into sight."""
+        grew = follow and len(pieces) > len(self._pieces)
         self._pieces, self._ids, self._groups = list(pieces), ids, list(groups)
         self._first_decode = first_decode
         self._selected = self._inside(self._selected)
         self._hovered = self._inside(self._hovered)
         self._relayout()
         if grew:
-            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+            self.reveal(len(pieces) - 1)
 
     def set_tints(self, strengths: NDArray[np.float32] | None, colour: str = "green") -> None:
         """How strongly each token is tinted, 0 … 1 (NaN: not); `colour` is a token of the theme."""
@@ -136,8 +138,17 @@ class TokenStrip(QAbstractScrollArea):
             self._selected = index
             self._describe(index)
             if index is not None and reveal:
-                self._reveal(index)
+                self.reveal(index)
             self.viewport().update()
+
+    def reveal(self, index: int) -> None:
+        """Scrolls a token into sight."""
+        rect, height = self.chip_rect(index), self.viewport().height()
+        bar = self.verticalScrollBar()
+        if rect.top() < 0:
+            bar.setValue(bar.value() + int(rect.top()) - ROW_GAP)
+        elif rect.bottom() > height:
+            bar.setValue(bar.value() + int(rect.bottom() - height) + ROW_GAP)
 
     def set_hovered(self, index: int | None) -> None:
         index = self._inside(index)
@@ -379,14 +390,6 @@ class TokenStrip(QAbstractScrollArea):
 
     def _head_height(self) -> float:
         return float(self._theme.px(19))
-
-    def _reveal(self, index: int) -> None:
-        rect, height = self.chip_rect(index), self.viewport().height()
-        bar = self.verticalScrollBar()
-        if rect.top() < 0:
-            bar.setValue(bar.value() + int(rect.top()) - ROW_GAP)
-        elif rect.bottom() > height:
-            bar.setValue(bar.value() + int(rect.bottom() - height) + ROW_GAP)
 
     def _describe(self, index: int | None) -> None:
         text = "" if index is None else f"{self._pieces[index]}, {self.tip(index)}"

@@ -319,17 +319,23 @@ def test_controls_fit_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int,
     qtbot.waitUntil(fits, timeout=2000)
 
 
-def test_the_lines_go_under_the_matrix_where_there_is_height(qtbot: QtBot, bench: Bench) -> None:
+def test_the_lines_go_where_the_square_matrix_leaves_room(qtbot: QtBot, bench: Bench) -> None:
     panel = shown(qtbot, bench, (760, 800))
     bench.run(19, 7)
     settled(qtbot, panel, bench)
     side = panel.side
-    for size, split in (((760, 800), True), ((760, 520), False), ((760, 800), True), ((1300, 700), False)):
+    sizes = (((760, 800), True), ((760, 520), False), ((760, 800), True), ((1300, 700), True), ((900, 640), False))
+    for size, split in sizes:
         panel.resize(*size)
         qtbot.waitUntil(lambda split=split: side.split == split)  # type: ignore[misc]
         side.show_page("row")
         assert side.lines.isVisible()
         assert side.grid.isVisible() == split
+        if split:
+            matrix, lines = panel.main.heat, side.lines
+            beside = lines.mapTo(panel, QPoint()).x() >= matrix.mapTo(panel, matrix.rect().topRight()).x()
+            assert beside == (size == (1300, 700))
+            assert min(lines.width(), lines.height()) > 100
         settled(qtbot, panel, bench)
         assert side.row.model().rowCount() > 0
         if not split:

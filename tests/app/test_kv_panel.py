@@ -277,3 +277,24 @@ def test_every_part_is_reachable_at_any_size(qtbot: QtBot, tmp_path: Path, size:
         assert card.rect().width() > 100
     for slot in panel.grid.plan.slots if panel.grid.plan else ():
         assert sum(panel.grid.cards[key].isVisible() for key in slot.cards) == 1
+
+
+@pytest.mark.parametrize("size", [WIDE, TALL])
+def test_the_newest_rows_mark_covers_no_value_and_the_map_says_what_it_shows(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    panel, bench, run = shown(qtbot, tmp_path, size=size)
+    heat = panel.contents.heat
+    area, row = heat.geometry_now().area, heat.cell_rect((run.length - 1, 0))
+    marks = heat.newest_marks()
+    assert len(marks) == 3
+    for mark in marks:
+        assert not mark.intersects(area)
+        assert heat.rect().toRectF().contains(mark)
+    assert marks[0].center().y() == pytest.approx(row.center().y(), abs=3)
+    layer, kv_head = panel.contents.place()
+    caption = panel.contents.caption
+    assert caption.text() == f"keys of layer {layer}, KV head {kv_head} · positions × dimensions, after rotation"
+    panel.contents.kind.keyChanged.emit("v")
+    qtbot.waitUntil(lambda: caption.text().startswith("values of layer"))
+    settled(qtbot, panel, bench)

@@ -106,8 +106,9 @@ def step(driver: Driver, key: str, steps: int) -> None:
 
 def first_start_shows_the_example(driver: Driver) -> None:
     session, selection = driver.session, driver.application.ctx.selection  # type: ignore[union-attr]
-    _, timeline, attention, sampling = panels(driver)
+    prompt, timeline, attention, sampling = panels(driver)
     assert session.run_text == EXAMPLE_TEXT
+    assert prompt.strip.viewport().rect().contains(prompt.strip.chip_rect(0).center().toPoint())  # opens at the start
     assert (selection.layer, selection.head, selection.query, selection.key) == (13, 8, 8, 1)
     assert session.path_tokens()[8].piece.strip("·") == "it"
     assert session.path_tokens()[1].piece.strip("·") == "animal"
@@ -139,6 +140,9 @@ def type_prefill_step_back_and_forth(driver: Driver) -> None:
         step(driver, "Space", steps)
     after = tokens(driver)
     nodes = len(session.nodes)
+    strip = panels(driver)[0].strip
+    driver.wait(lambda: len(strip._pieces) == len(after), "showing the tokens")
+    assert strip.viewport().rect().contains(strip.chip_rect(len(after) - 1).center().toPoint())  # steps are followed
     step(driver, "Left", 2)
     step(driver, "Left", 1)
     assert tokens(driver) == after[: n_prompt + 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
@@ -19,6 +20,7 @@ from app.widgets.number_box import NumberBox
 from app.widgets.segmented import Segmented
 from app.widgets.slider_row import SliderRow, TravelSlider
 from app.widgets.value_combo import Choice, ValueCombo
+from app.widgets.wrap_row import WrapRow
 
 TEMPERATURE = Linear(low=0.0, high=5.0, step=0.01, default=0.8)
 TOP_K = Log(low=1, high=49_152, default=40, zero=True, whole=True)
@@ -127,6 +129,50 @@ def test_typing_and_reset(qtbot: QtBot, theme: Theme) -> None:
     row._reset.click()
     assert seen[-1] == 7
     assert not row._reset.isEnabled()
+
+
+def test_the_reset_stands_in_the_box_and_only_when_there_is_something_to_reset(qtbot: QtBot, theme: Theme) -> None:
+    row = SliderRow(theme, "temperature", TEMPERATURE)
+    shown(qtbot, row)
+    slider, box = parts(row)
+    width = slider.width()
+    assert not row._reset.isVisible()
+    row.set_value(1.25)
+    assert row._reset.isVisible()
+    assert slider.width() == width  # nothing moves
+    assert box.rect().contains(row._reset.geometry())
+    assert not box.lineEdit().geometry().intersects(row._reset.geometry())
+    QTest.mouseClick(row._reset, Qt.MouseButton.LeftButton)
+    assert row.value() == TEMPERATURE.default
+    assert not row._reset.isVisible()
+
+
+def test_a_row_goes_on_below_where_the_width_ends(qtbot: QtBot) -> None:
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    row = WrapRow(holder)
+    boxes = [QPushButton(f"button {n}") for n in range(5)]
+    for box in boxes[:3]:
+        row.add(box)
+    row.add_gap()
+    for box in boxes[3:]:
+        row.add(box)
+    whole, one = row.sizeHint().width(), row.sizeHint().height()
+    holder.resize(whole + 80, row.heightForWidth(whole + 80))
+    holder.show()
+    qtbot.waitExposed(holder)
+    assert holder.height() == one
+    assert boxes[4].geometry().right() == holder.width() - 1  # what stands behind the gap ends at the right
+    holder.resize(whole // 2, row.heightForWidth(whole // 2))
+    assert holder.height() > one
+    for box in boxes:
+        assert holder.rect().contains(box.geometry())
+    for first, second in itertools.combinations(boxes, 2):
+        assert not first.geometry().intersects(second.geometry())
+    boxes[0].hide()
+    boxes[1].hide()
+    boxes[2].hide()
+    assert row.heightForWidth(whole) == one
 
 
 def test_what_is_shown_rounded_is_not_an_edit(qtbot: QtBot, theme: Theme) -> None:

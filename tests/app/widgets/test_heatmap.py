@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QKeyEvent, QPolygonF, QWheelEvent
+from PySide6.QtGui import QColor, QKeyEvent, QPolygonF, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -345,3 +347,36 @@ def test_a_whole_view_stays_whole_when_a_token_is_added(qtbot: QtBot, theme: The
 def _still_mouse(qtbot: QtBot) -> Iterator[None]:
     yield
     QApplication.processEvents()
+
+
+@pytest.mark.parametrize("width", [220, 400, 900])
+def test_columns_that_are_only_counted_have_upright_numbers_that_never_touch(
+    qtbot: QtBot, theme: Theme, width: int
+) -> None:
+    heat = made(qtbot, theme, causal(64), (width, 220))
+    heat.options = replace(heat.options, square=False)
+    heat.set_axis_tokens(["The"] * 64, [])
+    assert heat.col_axis.counts
+    area, room = heat.geometry_now().area, heat.geometry_now().col_room
+    boxes = [heat.col_axis.outline(label, area.top(), room).boundingRect() for label in axis_labels(heat)[1]]
+    assert len(boxes) > 2
+    assert all(box.top() >= 0 and box.bottom() <= area.top() for box in boxes)
+    assert all(left.right() + 2 < right.left() for left, right in itertools.pairwise(boxes))
+    assert boxes[-1].right() <= heat.width()
+    assert axis_labels(heat)[1][0].index == 0  # positions and dimensions are counted from 0
+
+
+@pytest.mark.parametrize("name", ["dark", "light"])
+def test_the_boundary_shows_on_every_colour_of_the_map(qtbot: QtBot, name: Literal["dark", "light"]) -> None:
+    theme = Theme(name)
+    for level in (0.0, 0.5, 1.0):
+        heat = made(qtbot, theme, np.full((12, 12), level, dtype=np.float32))
+        area = heat.geometry_now().area
+        y = round(area.top() + 8 * area.height() / 12)
+        image = heat.grab().toImage()
+        line = {image.pixelColor(x, row).name() for x in range(round(area.left()) + 4, round(area.right()) - 160)
+                for row in (y - 1, y)}  # fmt: skip
+        amber = theme.palette.amber
+        nearest = min(abs(QColor(c).red() - amber.red()) + abs(QColor(c).blue() - amber.blue()) for c in line)
+        assert nearest < 60
+        assert len(line) > 1  # dashes, and the bed they lie on

@@ -13,11 +13,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.panels.step_table import StepRow, StepTable
 from app.theme import Theme
 from app.widgets.bar_table import BarTable
-from app.widgets.candidate_table import CandidateTable, probability
+from app.widgets.candidate_table import TOKEN_LEAST, CandidateTable, probability
 from app.widgets.cdf_plot import CdfPlot
 from app.widgets.curve_plot import CurvePlot, Series, extremes
+from app.widgets.growth_plot import Growth, GrowthPlot
 from app.widgets.head_grid import HeadGrid
 from app.widgets.head_grid_layout import by_layer, by_rank
 from app.widgets.info_button import InfoButton
@@ -88,7 +90,29 @@ def test_candidate_columns_fit_the_table(qtbot: QtBot, theme: Theme, width: int)
     shown = [c for c in range(table.model().columnCount()) if not table.isColumnHidden(c)]
     total = sum(table.columnWidth(c) for c in shown)
     assert total <= table.viewport().width() + (40 if width < 240 else 0)
-    assert {1, 5, 6} <= set(shown)
+    assert {1, 6} <= set(shown)
+    if width >= 220:  # the narrowest the panel gets
+        assert table.columnWidth(1) >= theme.px(TOKEN_LEAST)
+    hidden = [c for c in (4, 2, 5) if c not in shown]
+    assert hidden == [4, 2, 5][: len(hidden)]
+
+
+@pytest.mark.parametrize(("width", "shown"), [(210, False), (300, True)])
+def test_the_step_tables_entropy_gives_way_to_the_token(qtbot: QtBot, theme: Theme, width: int, shown: bool) -> None:
+    table = StepTable(theme)
+    qtbot.addWidget(table)
+    table.resize(width, 90)
+    steps = [StepRow(node=n, step=n, piece=f"·token{n}", p=0.5, entropy=1.0, ms=55.0) for n in range(40)]
+    table.set_rows(steps[:10], 9)
+    table.show()
+    qtbot.waitExposed(table)
+    assert table.isColumnHidden(3) != shown
+    assert table.columnWidth(1) >= theme.px(72)
+    table.set_rows(steps, 39)  # many at once: the last one is in sight all the same
+    row = table.visualRect(table.model().index(39, 1))
+    assert table.viewport().rect().contains(row.center())
+    table.resize(width, 60)
+    assert table.viewport().rect().contains(table.visualRect(table.model().index(39, 1)).center())
 
 
 def test_probabilities_keep_what_means_something() -> None:
@@ -277,3 +301,41 @@ def test_ticks_lie_inside_and_are_few(low: float, span: float, most: int) -> Non
 def test_figures_read_back_to_their_digits(value: float) -> None:
     shown = float(figure(value, 6).replace(",", ""))
     assert shown == pytest.approx(value, rel=5.1e-6, abs=1e-12)
+
+
+def test_three_stages_stand_beside_one_another_in_the_narrowest_panel(qtbot: QtBot, theme: Theme) -> None:
+    tiles = StageTiles(theme)
+    qtbot.addWidget(tiles)
+    tiles.set_stages((("vocabulary", 49_152, 1.0), ("top-k", 40, 0.9), ("top-p", 23, 0.8)))
+    one_row = tiles.heightForWidth(1000)
+    assert tiles.heightForWidth(205) == one_row
+    assert tiles.heightForWidth(150) > one_row
+
+
+GROWTHS = (
+    Growth(length=19, n_prompt=12, used=19_000, chunk_ends=(12,), grown=((0, 64_000),), per_token=1000),
+    Growth(length=101, n_prompt=100, used=101_000, chunk_ends=(100,), grown=((0, 128_000),), per_token=1000),
+    Growth(length=40, n_prompt=1, used=40_000, chunk_ends=(1,), grown=((0, 64_000),), per_token=1000),
+    Growth(length=12, n_prompt=12, used=12_000, chunk_ends=(12,), grown=((0, 64_000),), per_token=1000),
+)
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("size", [(300, 180), (220, 90)])
+def test_the_words_of_the_phases_lie_under_the_plot(
+    qtbot: QtBot, theme: Theme, growth: Growth, size: tuple[int, int]
+) -> None:
+    plot = GrowthPlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(*size)
+    plot.set_growth(growth)
+    words = plot.phase_words()
+    decoded = growth.length - growth.n_prompt
+    assert [text for _, text in words] == [f"prefill {growth.n_prompt}", *([f"decode {decoded}"] if decoded else [])]
+    for place, _ in words:
+        assert place.top() >= plot.plot_rect().bottom()
+        assert place.bottom() <= plot.height()
+        assert place.left() >= -1
+        assert place.right() <= plot.width() + 1
+    if decoded:
+        assert words[0][0].right() < words[1][0].left()

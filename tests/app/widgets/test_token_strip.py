@@ -131,3 +131,17 @@ def test_twenty_five_thousand_tokens_stay_smooth(qtbot: QtBot) -> None:
     # Ten times what it takes on two slow cores: a widget a token, or painting them all, takes seconds.
     assert laid_out < 0.3
     assert painted < 0.1
+
+
+def test_what_grows_is_followed_only_when_it_should_be(strip: TokenStrip) -> None:
+    strip.resize(260, 60)
+    bar = strip.verticalScrollBar()
+    strip.set_tokens([*PIECES, "·and"], first_decode=12)
+    assert bar.maximum() > 0
+    assert bar.value() == 0
+    strip.set_tokens([*PIECES, "·and", "·old"], first_decode=12, follow=True)
+    assert strip.viewport().rect().contains(strip.chip_rect(len(PIECES) + 1).center().toPoint())
+    strip.reveal(0)
+    assert strip.viewport().rect().contains(strip.chip_rect(0).center().toPoint())
+    strip.set_tokens(PIECES, first_decode=12, follow=True)  # stepped back: nothing to follow
+    assert strip.viewport().rect().contains(strip.chip_rect(0).center().toPoint())

@@ -1,0 +1,71 @@
+"""Nothing is cut at the smallest window: tabs, panels, the prompt's two lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtWidgets import QTabBar
+from pytestqt.qtbot import QtBot
+
+from app.main import Application
+from app.panels.prompt import PromptPanel
+from tests.app.shell import close_window, open_window
+
+SMALL, USUAL = (1000, 700), (1400, 900)
+
+
+@pytest.fixture
+def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
+    opened = open_window(tmp_path / "config", monkeypatch, qtbot)
+    yield opened
+    close_window(opened)
+
+
+def sized(application: Application, qtbot: QtBot, size: tuple[int, int]) -> None:
+    application.window.resize(*size)
+    qtbot.waitUntil(lambda: application.window.docks["attention"].tabbed == (size == SMALL))
+    qtbot.wait(300)
+
+
+@pytest.mark.parametrize("size", [SMALL, USUAL])
+def test_every_tab_can_be_read(application: Application, qtbot: QtBot, size: tuple[int, int]) -> None:
+    sized(application, qtbot, size)
+    [bar] = [bar for bar in application.window.area.findChildren(QTabBar) if bar.isVisible()]
+    assert bar.count() == (7 if size == SMALL else 6)
+    for index in range(bar.count()):
+        tab = bar.tabRect(index)
+        assert bar.rect().contains(tab), bar.tabText(index)
+        assert tab.width() >= bar.fontMetrics().horizontalAdvance(bar.tabText(index)) + 8
+    assert bool(bar.property("tight")) == (size == SMALL)
+
+
+@pytest.mark.parametrize("size", [SMALL, USUAL])
+def test_no_panel_reaches_over_its_neighbour(application: Application, qtbot: QtBot, size: tuple[int, int]) -> None:
+    sized(application, qtbot, size)
+    window = application.window
+    for name in ("kv", "rope", "feed_forward", "block_walk", "lens", "model"):
+        window.docks[name].raise_()
+        qtbot.wait(60)
+        dock = window.docks[name]
+        assert dock.panel.width() <= dock.width()
+        frames = {
+            key: QRect(other.mapTo(window, QPoint()), other.size())
+            for key, other in window.docks.items()
+            if key in {name, "prompt", "timeline", "sampling"}
+        }
+        mine = frames.pop(name)
+        assert not [key for key, frame in frames.items() if frame.intersects(mine)], name
+
+
+@pytest.mark.parametrize("size", [SMALL, USUAL])
+def test_two_lines_of_prompt_need_no_scroll_bar(application: Application, qtbot: QtBot, size: tuple[int, int]) -> None:
+    sized(application, qtbot, size)
+    panel = application.window.docks["prompt"].panel
+    assert isinstance(panel, PromptPanel)
+    panel.edit.set_text("The animal didn't cross the street because it was")
+    block = panel.edit.document().firstBlock()
+    qtbot.waitUntil(lambda: block.layout().lineCount() == 2)
+    assert panel.edit.verticalScrollBar().maximum() == 0
