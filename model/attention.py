@@ -94,9 +94,8 @@ class AttentionSpec:
 
     def mask(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         """True where the key is visible to the query, (T, S) bool."""
-        distance = q_pos[:, None] - k_pos[None, :]  # (T, S)
-        visible = distance >= 0
-        return visible if self.window is None else visible & (distance < self.window)
+        visible = q_pos[:, None] >= k_pos[None, :]  # (T, S)
+        return visible if self.window is None else visible & (q_pos[:, None] - self.window < k_pos[None, :])
 
     def normalize(self, scores: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         """Softmax of scores (H, T, S) over the visible keys; invisible ones get exactly 0."""

@@ -24,8 +24,11 @@ from model.run import Run
 from model.views.attention_exact import visible_keys
 from model.views.selection import SIGNED, Bins, Chosen, YieldPoint, head_spec, kv_head, no_yield
 
-BLOCK_CELLS = 1 << 20
-"""Scores held at a time (4 MiB in float32)."""
+Extreme = Callable[..., Tensor]
+"""torch.amax or torch.amin."""
+
+BLOCK_CELLS = 1 << 21
+"""Scores held at a time (8 MiB in float32)."""
 
 
 @dataclass(kw_only=True)
@@ -61,6 +64,7 @@ class KeyBlock:
     pixels: tuple[int, int]
     position: Tensor
     hidden: dict[int | None, Hidden] = field(default_factory=dict)
+    _gathered: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     @property
     def width(self) -> int:
@@ -81,6 +85,12 @@ class KeyBlock:
     def cells(self, values: Tensor) -> Tensor:
         """Columns of pixels by cell and pixel: (…, N) → (…, size, p), a view."""
         return values[..., : self.n_inside].view(*values.shape[:-1], self.bins.size, self.width)
+
+    def gather(self, k: Tensor) -> Tensor:
+        """Keys (K, S, D) in the order of `position`, (K, N, D) float32; those asked for last are kept."""
+        if not self._gathered or not self._gathered[0][0].is_set_to(k):
+            self._gathered[:] = [(k, torch.index_select(k, 1, self.position).float())]
+        return self._gathered[0][1]
 
     def outside(self, values: Tensor) -> Tensor:
         """The other columns, (…, N - size · p), a view."""
@@ -116,10 +126,10 @@ class Hidden:
         if self.outside is not None:
             keys.outside(values).masked_fill_(self.outside, value)
 
-    def fill_blind(self, pooled_values: Tensor, value: float) -> None:
-        """Writes `value` into the pixels (…, T, p) that have no visible cell."""
-        for at, _, blind in self.patches:
-            pooled_values[..., at].masked_fill_(blind, value)
+    def blind(self, block: RowBlock) -> Iterator[tuple[slice, Tensor]]:
+        """Columns of pixels, and which of their pixels (n, w) have no visible cell in the block's rows."""
+        for columns, _, blind in self.patches:
+            yield columns, block.all_of(blind)
 
 
 def hidden_by(spec: AttentionSpec, first: int, last: int, keys: KeyBlock) -> Hidden:
@@ -189,8 +199,7 @@ def block_values(
     grouped = q.float().reshape(spec.n_kv_heads, groups * n_rows, -1)  # (K, H/K · T, D)
     if stage != "raw" and spec.scale != 1.0:
         grouped = grouped * spec.scale
-    gathered = work.take("keys", spec.n_kv_heads, n_keys, k.shape[2]) if k.dtype == torch.float32 else None
-    gathered = torch.index_select(k, 1, keys.position, out=gathered).float()  # (K, N, D)
+    gathered = keys.gather(k)  # (K, N, D)
     scores = work.take("scores", spec.n_kv_heads, groups * n_rows, n_keys)
     for shared in range(spec.n_kv_heads):  # mm: the batched product is several times slower on a CPU
         torch.mm(grouped[shared], gathered[shared].T, out=scores[shared])  # (H/K · T, N)
@@ -218,84 +227,112 @@ def block_values(
     return weights
 
 
-def pool_keys(
-    values: Tensor, hidden: Hidden | None, keys: KeyBlock, *, signed: bool, lows: bool = True
+def pool_cells(
+    values: Tensor, hidden: Hidden | None, keys: KeyBlock, block: RowBlock, work: Workspace, *, signed: bool, lows: bool
 ) -> tuple[Tensor, Tensor]:
-    """The greatest and the least visible cell of every pixel, (…, T, p) each; -inf and inf where none is visible.
+    """The greatest and the least visible cell of every pixel, (…, n, p) each; where none is visible -inf (of one-signed
+    values 0) and inf.
 
     Spoils `values` (…, T, N). Without `lows`, one-signed values give the greatest twice.
     """
     cells = keys.cells(values)
     if hidden is None:
-        return cells.amax(-2), cells.amin(-2)
+        return block.pool(cells, torch.amax, work, "top"), block.pool(cells, torch.amin, work, "low")
     if signed:
         hidden.fill(keys, values, -math.inf)
-    top = cells.amax(-2)
-    hidden.fill_blind(top, -math.inf)  # hidden weights are 0, never above a visible one
+    top = block.pool(cells, torch.amax, work, "top")  # hidden weights are 0, never above a visible one
     if not lows:
         return top, top
     hidden.fill(keys, values, math.inf)
-    return top, cells.amin(-2)
+    return top, block.pool(cells, torch.amin, work, "low")
 
 
-def strongest(top: Tensor, low: Tensor) -> Tensor:
-    """Of the greatest and the least value, the one of larger magnitude; -inf where there is none."""
-    return torch.where(top + low < 0, low, top)  # -inf + inf is NaN, and that is not under 0
+def strongest(top: Tensor, low: Tensor, work: Workspace) -> Tensor:
+    """Of the greatest and the least value, the one of larger magnitude, in memory of `work`; anything where there is
+    none. Without a branch: `torch.where` on signs in no order takes four times longer."""
+    size, sign = work.take("strongest", *top.shape), work.take("sign", *top.shape)
+    torch.maximum(top, torch.neg(low, out=size), out=size)
+    return torch.copysign(size, torch.add(top, low, out=sign), out=size)
 
 
 class Picture:
-    """Pixels (…, h, w) as they are pooled from blocks of rows: the greatest and, of signed values, the least cell."""
+    """Pixels (…, h, w) as they are pooled from blocks of rows: the strongest cell of each, NaN until one is visible."""
 
     def __init__(self, *shape: int, signed: bool, device: torch.device) -> None:
         self.signed = signed
-        self._top = torch.full(shape, -math.inf, device=device)
-        self._low = torch.full(shape, math.inf, device=device) if signed else None
+        self._values = torch.full(shape, math.nan, device=device)
 
     def put(
-        self, rows: Bins, at: slice, first: int, last: int, pixels: tuple[int, int], top: Tensor, low: Tensor
+        self, block: RowBlock, keys: KeyBlock, hidden: Hidden | None, top: Tensor, low: Tensor, work: Workspace
     ) -> None:
-        """Takes in rows first … last - 1 of pooled keys (…, T, p): all cells of the rows of pixels `at`, or some of
-        one of them."""
-        region = self._top[..., at, slice(*pixels)]
-        torch.maximum(region, _by_rows(top, rows, at, first, last, torch.amax), out=region)
-        if self._low is not None:
-            region = self._low[..., at, slice(*pixels)]
-            torch.minimum(region, _by_rows(low, rows, at, first, last, torch.amin), out=region)
+        """Takes in the pixels (…, n, p) that a block's cells give: all cells of its rows of pixels, or some of one."""
+        values = strongest(top, low, work) if self.signed else top
+        for columns, blind in hidden.blind(block) if hidden is not None else ():
+            values[..., columns].masked_fill_(blind, math.nan)
+        region = self._values[..., block.at, slice(*keys.pixels)]
+        if not block.is_whole:  # another block may have met cells of the same pixels
+            unseen, unmet = values.isnan(), region.isnan()
+            met = torch.maximum(values.masked_fill(unseen, -math.inf), region.masked_fill(unmet, -math.inf))
+            if self.signed:
+                least = torch.minimum(values.masked_fill(unseen, math.inf), region.masked_fill(unmet, math.inf))
+                met = strongest(met, least, work)
+            values = met.masked_fill_(unseen & unmet, math.nan)
+        region.copy_(values)
 
     def values(self) -> NDArray[np.float32]:
         """The strongest of each pixel, NaN where nothing is visible."""
-        top = self._top if self._low is None else strongest(self._top, self._low)
-        values: NDArray[np.float32] = top.masked_fill_(top == -math.inf, math.nan).cpu().numpy()
+        values: NDArray[np.float32] = self._values.cpu().numpy()
         return values
 
 
-def _by_rows(
-    values: Tensor, bins: Bins, at: slice, first: int, last: int, extreme: Callable[[Tensor, int], Tensor]
-) -> Tensor:
-    """(…, T, p) → (…, n, p), the extreme of each row of pixels."""
-    if last - first < bins.edges[at.stop] - bins.edges[at.start]:
-        return extreme(values, -2).unsqueeze(-2)
-    if bins.size == 1:
-        return values
-    shape = (*values.shape[:-2], -1, bins.size, values.shape[-1])
-    if not bins.extra[at].any():
-        return extreme(values.view(shape), -2)
-    index = torch.from_numpy(bins.index[:, at].T.ravel() - first).to(values.device)  # (n · size,)
-    return extreme(values.index_select(-2, index).view(shape), -2)
+@dataclass(frozen=True, kw_only=True)
+class RowBlock:
+    """Rows first … last - 1: all cells of the rows of pixels `at` (of `bins`), or some cells of a single one."""
+
+    bins: Bins
+    at: slice
+    first: int
+    last: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no other block has cells of these pixels."""
+        return bool(self.last - self.first == self.bins.edges[self.at.stop] - self.bins.edges[self.at.start])
+
+    def pool(self, cells: Tensor, extreme: Extreme, work: Workspace, name: str) -> Tensor:
+        """(…, T, size, p) → (…, n, p), the extreme of each pixel, in memory of `work` called `name`."""
+        n, (size, width) = self.at.stop - self.at.start, cells.shape[-2:]
+        if self.is_whole and self.bins.extra[self.at].any():  # rows that count twice
+            by_row = extreme(cells, -2, out=work.take(f"{name} by row", *cells.shape[:-2], width))  # (…, T, p)
+            cells = by_row.index_select(-2, self.rows_of(by_row.device))[..., None, :]  # (…, n · rows, 1, p)
+            size = 1
+        by_pixel = cells.view(*cells.shape[:-3], n, -1, size, width)  # (…, n, rows, size, p)
+        return extreme(by_pixel, (-3, -2), out=work.take(name, *cells.shape[:-3], n, width))
+
+    def rows_of(self, device: torch.device) -> Tensor:
+        """The rows of each row of pixels, all of one after the other, counted from `first`: (n · size,)."""
+        return torch.from_numpy(self.bins.index[:, self.at].T.ravel() - self.first).to(device)
+
+    def all_of(self, rows: Tensor) -> Tensor:
+        """(T, w) bool → (n, w), which pixels have it in all of their rows."""
+        n = self.at.stop - self.at.start
+        if self.is_whole and self.bins.extra[self.at].any():
+            rows = rows[self.rows_of(rows.device)]  # (n · size, w)
+        return rows.view(n, -1, rows.shape[1]).all(1)
 
 
-def row_blocks(bins: Bins, rows_at_once: int) -> Iterator[tuple[slice, int, int]]:
-    """Blocks of at most `rows_at_once` rows: whole rows of pixels, or parts of a single one. (pixels, first, last)."""
+def row_blocks(bins: Bins, rows_at_once: int) -> Iterator[RowBlock]:
+    """Blocks of at most `rows_at_once` rows, whole rows of pixels where one has no more."""
     if bins.size > rows_at_once:
         for pixel in range(bins.n):
             for first in range(int(bins.edges[pixel]), int(bins.edges[pixel + 1]), rows_at_once):
                 last = min(first + rows_at_once, int(bins.edges[pixel + 1]))
-                yield slice(pixel, pixel + 1), first, last
+                yield RowBlock(bins=bins, at=slice(pixel, pixel + 1), first=first, last=last)
         return
     count = rows_at_once // bins.size
     for pixel in range(0, bins.n, count):
         end = min(pixel + count, bins.n)
-        yield slice(pixel, end), int(bins.edges[pixel]), int(bins.edges[end])
+        yield RowBlock(bins=bins, at=slice(pixel, end), first=int(bins.edges[pixel]), last=int(bins.edges[end]))
 
 
 @torch.inference_mode()
@@ -316,27 +353,29 @@ def pooled(
     work = Workspace.of(run)
     needed = run.length if chosen.masked else cols[1] - cols[0]
     rows_at_once = max(1, BLOCK_CELLS // (needed * len(chosen.heads)))
-    for at, first, last in row_blocks(row_bins, rows_at_once):
+    keys: KeyBlock | None = None
+    for block in row_blocks(row_bins, rows_at_once):
         yield_point()
-        keys = keys_of(run, chosen, col_bins, first, last)
+        if keys is None or chosen.masked:  # before the mask, every row needs the same keys
+            keys = keys_of(run, chosen, col_bins, block.first, block.last)
         if not keys.width:
             continue
-        values = combined(run, chosen, first, last, keys, work)  # (T, N)
-        hidden = hidden_by(widest(run, chosen), first, last, keys) if chosen.masked else None
+        values = combined(run, chosen, block.first, block.last, keys, work)  # (T, N)
+        hidden = hidden_by(widest(run, chosen), block.first, block.last, keys) if chosen.masked else None
         first_pixel = keys.cells(values)[..., 0]
-        if extremes:
+        if any(each.rest for each in extremes):
             first_pixel = first_pixel.clone()  # before its hidden cells are overwritten
-        top, low = pool_keys(values, hidden, keys, signed=chosen.signed)  # (T, p) twice
+        top, low = pool_cells(values, hidden, keys, block, work, signed=chosen.signed, lows=True)  # (n, p) twice
         for each in extremes:
             _meet(each, top, low, first_pixel, hidden, keys)
-        picture.put(row_bins, at, first, last, keys.pixels, top, low)
+        picture.put(block, keys, hidden, top, low, work)
     return picture.values()
 
 
 def _meet(
     extremes: Extremes, top: Tensor, low: Tensor, first_pixel: Tensor, hidden: Hidden | None, keys: KeyBlock
 ) -> None:
-    """Pixels (T, p) and, where key 0 must be left out, the cells (T, size) of the pixel it is on."""
+    """Pixels (n, p) and, where key 0 must be left out, the cells (T, size) of the pixel it is on."""
     if not (extremes.rest and keys.bins.start == 0 and keys.pixels[0] == 0):
         extremes.meet(float(low.amin()), float(top.amax()))
         return

@@ -23,7 +23,7 @@ from model.views.attention_pooled import (
     block_values,
     hidden_by,
     keys_of,
-    pool_keys,
+    pool_cells,
     row_blocks,
 )
 from model.views.selection import SIGNED, Bins, Chosen, YieldPoint, no_yield
@@ -41,13 +41,13 @@ def thumbnails(
     picture = Picture(run.config.n_heads, bins.n, bins.n, signed=heads.signed, device=run.device)
     work = Workspace.of(run)
     rows_at_once = max(1, BLOCK_CELLS // (run.length * run.config.n_heads))
-    for at, first, last in row_blocks(bins, rows_at_once):
+    for block in row_blocks(bins, rows_at_once):
         yield_point()
-        keys = keys_of(run, heads, bins, first, last)
-        values = _layer_block(run, layer, stage, first, last, keys, work)  # (H, T, N)
-        hidden = hidden_by(run.spec(layer), first, last, keys) if heads.masked else None
-        top, low = pool_keys(values, hidden, keys, signed=heads.signed, lows=heads.signed)  # (H, T, p) twice
-        picture.put(bins, at, first, last, keys.pixels, top, low)
+        keys = keys_of(run, heads, bins, block.first, block.last)
+        values = _layer_block(run, layer, stage, block.first, block.last, keys, work)  # (H, T, N)
+        hidden = hidden_by(run.spec(layer), block.first, block.last, keys) if heads.masked else None
+        top, low = pool_cells(values, hidden, keys, block, work, signed=heads.signed, lows=heads.signed)  # (H, n, p)
+        picture.put(block, keys, hidden, top, low, work)
     return picture.values()
 
 
