@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
-import sys
+import re
+import tempfile
 import threading
 import time
-import traceback
 
 from PySide6.QtCore import QObject, Qt, QTimer
 
@@ -51,11 +52,7 @@ class StallWatch(QObject):
                 self._tell(beaten - since, stack)
                 stack = ""
             if not stack and time.monotonic() - beaten > STALL_SECONDS + BEAT_MS / 1000:
-                stack, since = self._stack(), beaten
-
-    def _stack(self) -> str:
-        frame = sys._current_frames().get(self._gui)
-        return "".join(traceback.format_stack(frame)) if frame is not None else "no stack"
+                stack, since = stack_of(self._gui), beaten
 
     def _tell(self, seconds: float, stack: str) -> None:
         self.stalls += 1
@@ -63,3 +60,17 @@ class StallWatch(QObject):
             log.warning(
                 "the window stood still for %.0f ms, here after %.0f:\n%s", seconds * 1000, STALL_SECONDS * 1000, stack
             )
+
+
+def stack_of(thread: int) -> str:
+    """Where a thread is now, most recent call first; `thread` is its `threading.get_ident()`.
+
+    Not sys._current_frames(): whoever holds a frame of a paintEvent when that returns keeps its QPainter alive, and
+    destroys it on the wrong thread. faulthandler reads the stack without holding any of it.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        stacks = file.read().split("\n\n")
+    begin = re.compile(rf"(Current thread|Thread) 0x0*{thread:x}\b")
+    return next((stack for stack in stacks if begin.match(stack.lstrip())), "no stack")

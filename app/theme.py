@@ -6,6 +6,8 @@ repaints them because the application's palette changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
@@ -104,6 +106,7 @@ class Theme(QObject):
         self.choice: ThemeChoice = choice
         self.text_scale = _scale(text_scale)
         self.palette = DARK if self.dark else LIGHT
+        self._fonts: dict[tuple[FontRole, bool, float], QFont] = {}
 
     # state
 
@@ -142,8 +145,19 @@ class Theme(QObject):
         if isinstance(app, QApplication):
             app.setFont(self.font(FontRole.UI))
             app.setPalette(self.qt_palette())
-            app.setStyleSheet(self.style_sheet())
+            with self.unstyled():  # from one sheet to the next takes Qt four times as long as from none
+                pass
         self.changed.emit()
+
+    @contextmanager
+    def unstyled(self) -> Iterator[None]:
+        """While many widgets are made: under a style sheet each new parent polishes all that is in it again."""
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            app.setStyleSheet("")
+        yield
+        if isinstance(app, QApplication):
+            app.setStyleSheet(self.style_sheet())
 
     def _on_system(self) -> None:
         if self.choice == "system":
@@ -153,7 +167,12 @@ class Theme(QObject):
 
     def font(self, role: FontRole | str = FontRole.UI, *, bold: bool = False) -> QFont:
         """The font of a role, in px, figures tabular."""
-        role = FontRole(role)
+        key = (FontRole(role), bold, self.text_scale)
+        if key not in self._fonts:  # made once: finding the faces of a new QFont takes longer than most paint events
+            self._fonts[key] = self._make_font(FontRole(role), bold=bold)
+        return QFont(self._fonts[key])
+
+    def _make_font(self, role: FontRole, *, bold: bool) -> QFont:
         mono = role in {FontRole.MONO, FontRole.MONO_SMALL}
         font = QFont(list(mono_families() if mono else ui_families()))
         font.setPixelSize(self.px(_SIZES[role]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +62,7 @@ class MainWindow(QMainWindow):
         self._frames: TabFrames | None = None
         self._before_maximise: QByteArray | None = None
         self._maximised: PanelDock | None = None
+        self._placing = False
         self._absent: AbsentPage | None = None
         self.keys: KeyRouter | None = None
         self.menu: MenuBar | None = None
@@ -90,7 +93,7 @@ class MainWindow(QMainWindow):
         self.keys.watch(self.windowHandle())
         self._make_bars()
         self.notify.message.connect(self._say)
-        self.notify.notice.connect(self._tell)
+        self.notify.notice.connect(lambda text: self.banners.notice(text, "amber"))
         self.notify.alarm.connect(lambda text: self.banners.notice(text, "red"))
         self.notify.offer.connect(lambda text, way: self.banners.notice(text, "accent", way))
         self._troubles: deque[Trouble] = deque(maxlen=MAX_TROUBLES)
@@ -130,8 +133,9 @@ class MainWindow(QMainWindow):
         self.registry.add(*commands_of(ctx, self))
         ctx.session.changed.connect(self._on_topic)
         ctx.session.modelAbsent.connect(self._show_absent)
-        self._bind_bars()
-        self._make_docks()
+        with self.theme.unstyled():
+            self._bind_bars()
+            self._make_docks()
         self.setFocus()
         self.populated.emit()
 
@@ -174,11 +178,11 @@ class MainWindow(QMainWindow):
 
     def _restore_layout(self, layout: str) -> None:
         state = base64.b64decode(layout or "")
-        self.standard.place()
-        if state:
-            self.standard.make_own()
-            self.area.restoreState(QByteArray(state), LAYOUT_VERSION)
-        self._on_docks_moved()
+        with self._docks_placed():
+            self.standard.place()
+            if state:
+                self.standard.make_own()
+                self.area.restoreState(QByteArray(state), LAYOUT_VERSION)
 
     @property
     def _short(self) -> bool:
@@ -209,22 +213,32 @@ class MainWindow(QMainWindow):
         if dock.isFloating():
             dock.showNormal() if dock.isMaximized() else dock.showMaximized()
             return
-        if self._maximised is not None:
-            state, self._before_maximise = self._before_maximise, None
-            self._maximised.set_maximised(False)
-            self._maximised = None
-            if state is not None:
-                self.area.restoreState(state, LAYOUT_VERSION)
-        else:
-            self._before_maximise = self.area.saveState(LAYOUT_VERSION)
-            self._maximised = dock
-            for other in self.docks.values():
-                if other is not dock and not other.isFloating():
-                    other.hide()
-            dock.set_maximised(True)
-        self._on_docks_moved()
+        with self._docks_placed():
+            if self._maximised is not None and self._before_maximise is not None:
+                self._maximised.set_maximised(False)
+                self.area.restoreState(self._before_maximise, LAYOUT_VERSION)
+                self._maximised = self._before_maximise = None
+            else:
+                self._before_maximise = self.area.saveState(LAYOUT_VERSION)
+                self._maximised = dock
+                for other in self.docks.values():
+                    if other is not dock and not other.isFloating():
+                        other.hide()
+                dock.set_maximised(True)
+
+    @contextmanager
+    def _docks_placed(self) -> Iterator[None]:
+        """While many docks move at once: each says so twice, and it is looked at once, when all have."""
+        self._placing = True
+        try:
+            yield
+        finally:
+            self._placing = False
+            self._on_docks_moved()
 
     def _on_docks_moved(self, *_: object) -> None:
+        if self._placing:
+            return
         for dock in self.docks.values():
             alone = dock.isFloating() or dock is self._maximised or not self.area.tabifiedDockWidgets(dock)
             dock.set_tabbed(dock.isVisible() and not alone)
@@ -303,19 +317,20 @@ class MainWindow(QMainWindow):
         if self.ctx is None:
             return
         layout = self.layout_text()
-        self._maximised = self._before_maximise = None
-        for dock in self.docks.values():
-            self.registry.remove(*(command.id for command in dock.panel.commands()))
-        self.docks = {}
-        self.pages.removeWidget(self.area)
-        self.area.deleteLater()
-        for bar in (self.run_bar, self.banners):
-            self.removeToolBar(bar)
-            bar.deleteLater()
-        self._make_bars()
-        self._bind_bars()
-        self._make_docks()
-        self._restore_layout(layout)
+        with self.theme.unstyled():
+            self._maximised = self._before_maximise = None
+            for dock in self.docks.values():
+                self.registry.remove(*(command.id for command in dock.panel.commands()))
+            self.docks = {}
+            self.pages.removeWidget(self.area)
+            self.area.deleteLater()
+            for bar in (self.run_bar, self.banners):
+                self.removeToolBar(bar)
+                bar.deleteLater()
+            self._make_bars()
+            self._bind_bars()
+            self._make_docks()
+            self._restore_layout(layout)
         self._on_engine()
         self.setFocus()
 
@@ -323,9 +338,6 @@ class MainWindow(QMainWindow):
 
     def _say(self, text: str) -> None:
         self.status.say(text)
-
-    def _tell(self, text: str) -> None:
-        self.banners.notice(text)
 
     def _show_trouble(self, trouble: Trouble) -> None:
         from app.dialogs import ErrorDialog  # noqa: PLC0415
@@ -373,6 +385,13 @@ class MainWindow(QMainWindow):
         from app.dialogs import KeySheet  # noqa: PLC0415
 
         self._open_dialog(KeySheet(self.theme, self.registry, self))
+
+    def open_preferences(self) -> None:
+        """Preferences."""
+        from app.preferences_dialog import PreferencesDialog  # noqa: PLC0415
+
+        assert self.ctx is not None
+        self._open_dialog(PreferencesDialog(self.ctx, self))
 
     def open_about(self) -> None:
         """About."""

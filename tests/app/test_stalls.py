@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+import weakref
 
 import pytest
 from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
-from app.stalls import MAX_LOGGED, StallWatch
+from app.stalls import MAX_LOGGED, StallWatch, stack_of
 
 
 def hold_the_window_up(seconds: float) -> None:
@@ -47,6 +49,34 @@ def test_turns_under_150_ms_are_no_stall_and_the_watch_is_cheap(qtbot: QtBot) ->
         watch.stop()
         watch.deleteLater()
     assert not worker.is_alive()
+
+
+class Held:
+    """Stands for the QPainter of a paintEvent: it must end where it was made."""
+
+
+def test_looking_at_a_stack_keeps_nothing_of_it_alive() -> None:
+    me, over, ended_on, looks = threading.get_ident(), threading.Event(), [], []
+
+    def look() -> None:
+        while not over.is_set():
+            looks.append(stack_of(me))
+
+    def paint() -> None:
+        held = Held()
+        weakref.finalize(held, lambda: ended_on.append(threading.get_ident()))
+        sum(range(20_000))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        while len(ended_on) < 500 or len(looks) < 20:
+            paint()
+    finally:
+        over.set()
+        watcher.join()
+    assert set(ended_on) == {me}
+    assert any(" in paint" in stack for stack in looks)
 
 
 def test_a_swapping_machine_does_not_fill_the_log(qtbot: QtBot, caplog: pytest.LogCaptureFixture) -> None:
