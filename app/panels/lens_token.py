@@ -92,8 +92,8 @@ class TokenView(QWidget):
         self.box.returnPressed.connect(self._search)
         self.plot.xHovered.connect(lambda x: self.depthPointed.emit(-1 if np.isnan(x) else int(x)))
         self.plot.xClicked.connect(lambda x: self.depthChosen.emit(int(x)))
-        self.bars.barHovered.connect(lambda bar: self.depthPointed.emit(self._depth_of(bar)))
-        self.bars.barClicked.connect(lambda bar: self.depthChosen.emit(self._depth_of(bar)))
+        self.bars.positionHovered.connect(lambda bar: self.depthPointed.emit(self._depth_of(bar)))
+        self.bars.positionClicked.connect(lambda bar: self.depthChosen.emit(self._depth_of(bar)))
         self.path_table.rowChosen.connect(lambda row: self.depthChosen.emit(self._n_depths - 1 - row))
 
     def follow(self, position: int, token: int) -> None:

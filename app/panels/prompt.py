@@ -112,7 +112,8 @@ class PromptEdit(QPlainTextEdit):
 
     def height_of(self, lines: int) -> int:
         """Px that so many lines of text take, with what is around them."""
-        frame = self.height() - self.viewport().height()
+        self.ensurePolished()  # before that the style sheet's frame and font are not there
+        frame = self.contentsMargins().top() + self.contentsMargins().bottom()
         line = math.ceil(QFontMetricsF(self.font()).lineSpacing()) + 1  # Qt lays lines out on whole pixels
         return lines * line + round(2 * self.document().documentMargin()) + 2 + frame
 
@@ -189,10 +190,11 @@ class PromptPanel(Panel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         short = event.size().height() < self.ctx.theme.px(SHORT)
-        if short != self._short:
+        least = self.edit.height_of(LINES - 1)
+        if (short, least) != (self._short, self.edit.minimumHeight()):
             self._short = short
-            edit = self.edit.height_of(LINES - 1 if short else LINES)
-            self.edit.setMinimumHeight(self.edit.height_of(LINES - 1))
+            self.edit.setMinimumHeight(least)
+            edit = least if short else self.edit.height_of(LINES)
             self.split.setSizes([edit, max(1, self.split.height() - edit)])
 
     def _options(self) -> QHBoxLayout:

@@ -205,8 +205,8 @@ class RopePanel(Panel):
 
     def _show_pair(self) -> None:
         self.plane.set_pair(self.planes, self.pair)
-        self.grid.set_chosen(self.pair)
-        self.bars.set_chosen(self.pair)
+        self.grid.set_cursor(self.pair)
+        self.bars.set_cursor(self.pair)
         self.table.set_current(self.pair)
 
     def _show_curves(self) -> None:
@@ -269,10 +269,8 @@ class RopePanel(Panel):
 
     def _connect(self) -> None:
         for widget in (self.grid, self.bars):
-            hovered = widget.pairHovered if isinstance(widget, PlaneGrid) else widget.barHovered
-            clicked = widget.pairClicked if isinstance(widget, PlaneGrid) else widget.barClicked
-            hovered.connect(self._hover_pair)
-            clicked.connect(self._choose_pair)
+            widget.positionHovered.connect(self._hover_pair)
+            widget.positionClicked.connect(self._choose_pair)
         self.table.rowHovered.connect(self._hover_pair)
         self.table.rowChosen.connect(self._choose_pair)
         self.pages.keyChanged.connect(lambda _key: self._arrange())

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
 
+from app.widgets.cursor_plot import CursorPlot
 from app.widgets.ticks import figure, short, ticks
 
 if TYPE_CHECKING:
@@ -19,39 +20,23 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 
 
-class BarPlot(QWidget):
-    """`barHovered` (-1: none) and `barClicked` carry a bar's number; arrow keys choose."""
-
-    barHovered = Signal(int)
-    barClicked = Signal(int)
+class BarPlot(CursorPlot):
+    """Positions are bars."""
 
     def __init__(self, theme: Theme, label: str, *, title: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme, self._title = theme, title
+        super().__init__(theme, label, parent)
+        self._title = title
         self.values: Floats = np.empty(0, dtype=np.float32)
         self._names: Sequence[str] = ()
-        self.chosen = -1
-        self.hovered = -1
-        self.setAccessibleName(label)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
 
     def set_values(self, values: Floats, names: Sequence[str]) -> None:
         """`names`: what stands under each bar, where there is room."""
         self.values, self._names = values, names
         self.update()
 
-    def set_chosen(self, bar: int) -> None:
-        if bar != self.chosen:
-            self.chosen = bar
-            self.update()
-
-    def set_hovered(self, bar: int) -> None:
-        if bar != self.hovered:
-            self.hovered = bar
-            self.update()
+    @property
+    def count(self) -> int:
+        return len(self.values)
 
     def plot_rect(self) -> QRectF:
         """Where the bars are drawn."""
@@ -61,12 +46,14 @@ class BarPlot(QWidget):
         widest = max((metrics.horizontalAdvance(short(v)) for v in shown), default=12.0)
         return QRectF(self.rect()).adjusted(widest + 7, metrics.height() + 3, -2, -metrics.height() - 3)
 
-    def bar_at(self, point: QPointF) -> int:
-        """The bar whose column a point is in, -1 for none."""
+    def position_at(self, point: QPointF) -> int | None:
         plot, count = self.plot_rect(), len(self.values)
         if not count or not plot.left() <= point.x() < plot.right():
-            return -1
+            return None
         return min(int((point.x() - plot.left()) / plot.width() * count), count - 1)
+
+    def words(self, position: int | None) -> str:
+        return "" if position is None else f"{self._names[position]}: {figure(float(self.values[position]))}"
 
     def sizeHint(self) -> QSize:
         return QSize(240, self._theme.px(150))
@@ -74,50 +61,15 @@ class BarPlot(QWidget):
     def minimumSizeHint(self) -> QSize:
         return QSize(120, self._theme.px(96))
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.bar_at(event.position()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(-1)
-        super().leaveEvent(event)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        bar = self.bar_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and bar >= 0:
-            self._choose(bar)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        event.accept()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        last = len(self.values) - 1
-        moves = {
-            Qt.Key.Key_Left: self.chosen - 1, Qt.Key.Key_Right: self.chosen + 1, Qt.Key.Key_Home: 0,
-            Qt.Key.Key_End: last,
-        }  # fmt: skip
-        target = moves.get(Qt.Key(event.key()))
-        if target is None:
-            event.ignore()
-        elif 0 <= target <= last:
-            self._choose(target)
-
-    def focusInEvent(self, event: object) -> None:
-        super().focusInEvent(event)  # type: ignore[arg-type] # QFocusEvent
-        self.update()
-
-    def focusOutEvent(self, event: object) -> None:
-        super().focusOutEvent(event)  # type: ignore[arg-type] # QFocusEvent
-        self.update()
-
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter, colours, plot = QPainter(self), self._theme.palette, self.plot_rect()
         font = self._theme.font("hint")
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         painter.setPen(colours.secondary)
-        shown = self.hovered if self.hovered >= 0 else self.chosen
+        shown = self.cursor_at if self.hovered is None else self.hovered
         words = self._title
-        if 0 <= shown < len(self.values):
+        if shown is not None and shown < len(self.values):
             words += f"   {self._names[shown]}: {short(float(self.values[shown]))}"
         room = self.width() - plot.left()
         painter.drawText(
@@ -147,8 +99,8 @@ class BarPlot(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         for bar, value in enumerate(self.values.tolist()):
             left = plot.left() + bar * pitch
-            if bar in {self.hovered, self.chosen}:
-                painter.setBrush(colours.accent_tint if bar == self.chosen else colours.hover)
+            if bar in {self.hovered, self.cursor_at}:
+                painter.setBrush(colours.accent_tint if bar == self.cursor_at else colours.hover)
                 painter.drawRect(QRectF(left, plot.top(), pitch, plot.height()))
             height = value / (high - low) * plot.height()
             painter.setBrush(colours.accent if value >= 0 else colours.amber)
@@ -172,13 +124,3 @@ class BarPlot(QWidget):
         low, high = float(self.values.min(initial=0.0)), float(self.values.max(initial=0.0))
         room = (high - low) * 0.05 or 1.0
         return (low - room if low < 0 else 0.0), high + room
-
-    def _hover(self, bar: int) -> None:
-        if bar != self.hovered:
-            self.set_hovered(bar)
-            self.barHovered.emit(bar)
-
-    def _choose(self, bar: int) -> None:
-        self.set_chosen(bar)
-        self.setAccessibleDescription(f"{self._names[bar]}: {figure(float(self.values[bar]))}")
-        self.barClicked.emit(bar)

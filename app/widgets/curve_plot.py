@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
+from app.widgets.cursor_plot import CursorPlot
 from app.widgets.ticks import short, ticks
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ DOT_SPACING = 7
 """Px between positions from which each is also a dot."""
 CROWDED = 4
 """Px between positions under which lines are hairlines."""
-_MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,26 +35,19 @@ class Series:
     dashed: bool = False
 
 
-class CurvePlot(QWidget):
-    """`positionHovered` (-1: none) and `positionClicked` carry positions. Arrow keys move the cursor."""
+class CurvePlot(CursorPlot):
+    """Positions are those of the text."""
 
-    positionHovered = Signal(int)
-    positionClicked = Signal(int)
+    click_moves: ClassVar[bool] = False
 
     def __init__(self, theme: Theme, *, unit: str = "nats", label: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme, self._unit = theme, unit
+        super().__init__(theme, label, parent)
+        self._unit = unit
         self._series: tuple[Series, ...] = ()
         self._boundary: int | None = None
-        self._cursor: int | None = None
-        self._hovered: int | None = None
         self._lines: dict[int, list[QPolygonF]] = {}
         self._lines_key: object = None
-        self.setAccessibleName(label)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        theme.changed.connect(self.update)
 
     # state → widget
 
@@ -67,16 +60,6 @@ class CurvePlot(QWidget):
         """The position of the first generated token; None: all is prefill."""
         self._boundary = first_decode
         self.update()
-
-    def set_cursor(self, position: int | None) -> None:
-        self._cursor = position
-        self._describe()
-        self.update()
-
-    def set_hovered(self, position: int | None) -> None:
-        if position != self._hovered:
-            self._hovered = position
-            self.update()
 
     # geometry
 
@@ -95,11 +78,21 @@ class CurvePlot(QWidget):
         plot = self.plot_rect()
         return plot.left() + (position + 0.5) * plot.width() / max(self.count, 1)
 
-    def position_at(self, x: float) -> int | None:
+    def position_at(self, point: QPointF) -> int | None:
         plot = self.plot_rect()
-        if not self.count or not plot.left() <= x <= plot.right():
+        if not self.count or not plot.left() <= point.x() <= plot.right():
             return None
-        return min(int((x - plot.left()) * self.count / plot.width()), self.count - 1)
+        return min(int((point.x() - plot.left()) * self.count / plot.width()), self.count - 1)
+
+    def words(self, position: int | None) -> str:
+        if position is None:
+            return ""
+        parts = [
+            f"{series.name} {short(float(series.values[position]))}"
+            for series in self._series
+            if position < len(series.values)
+        ]
+        return tr("position {position}", position=position) + ": " + ", ".join(parts)
 
     def sizeHint(self) -> QSize:
         return QSize(260, self._theme.px(96))
@@ -108,30 +101,6 @@ class CurvePlot(QWidget):
         return QSize(100, self._theme.px(64))
 
     # events
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.position_at(event.position().x()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(None)
-        super().leaveEvent(event)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        position = self.position_at(event.position().x())
-        if event.button() == Qt.MouseButton.LeftButton and position is not None:
-            self.positionClicked.emit(position)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        event.accept()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        move = _MOVES.get(Qt.Key(event.key()))
-        if move is None or not self.count:
-            event.ignore()
-            return
-        start = self._cursor if self._cursor is not None else -1
-        self.set_cursor(min(max(start + move, 0), self.count - 1))
-        self.positionClicked.emit(self._cursor)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter, plot = QPainter(self), self.plot_rect()
@@ -172,7 +141,7 @@ class CurvePlot(QWidget):
         edge = plot.left() + start * plot.width() / count
         painter.fillRect(QRectF(plot.left(), plot.top(), edge - plot.left(), plot.height()), colours.green_tint)
         painter.fillRect(QRectF(edge, plot.top(), plot.right() - edge, plot.height()), colours.amber_tint)
-        for position, colour in ((self._cursor, colours.accent), (self._hovered, colours.secondary)):
+        for position, colour in ((self.cursor_at, colours.accent), (self.hovered, colours.secondary)):
             if position is not None and position < count:
                 painter.setPen(QPen(colour, 1))
                 x = round(self.x_of(position)) + 0.5
@@ -234,7 +203,7 @@ class CurvePlot(QWidget):
 
     def _paint_dots(self, painter: QPainter, series: Series, plot: QRectF, high: float) -> None:
         dense = plot.width() / max(self.count, 1) < DOT_SPACING
-        marked = [p for p in (self._cursor, self._hovered) if p is not None and p < len(series.values)]
+        marked = [p for p in (self.cursor_at, self.hovered) if p is not None and p < len(series.values)]
         shown = marked if dense else range(len(series.values))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(getattr(self._theme.palette, series.colour))
@@ -249,22 +218,6 @@ class CurvePlot(QWidget):
         tops = [float(np.nanmax(s.values)) for s in self._series if len(s.values) and not np.isnan(s.values).all()]
         top = max((t for t in tops if np.isfinite(t)), default=1.0)
         return top * 1.06 if top > 0 else 1.0
-
-    def _hover(self, position: int | None) -> None:
-        if position != self._hovered:
-            self.set_hovered(position)
-            self.positionHovered.emit(-1 if position is None else position)
-
-    def _describe(self) -> None:
-        if self._cursor is None:
-            self.setAccessibleDescription("")
-            return
-        parts = [
-            f"{series.name} {short(float(series.values[self._cursor]))}"
-            for series in self._series
-            if self._cursor < len(series.values)
-        ]
-        self.setAccessibleDescription(tr("position {position}", position=self._cursor) + ": " + ", ".join(parts))
 
 
 def polylines(values: NDArray[np.float32], plot: QRectF, high: float, count: int) -> list[QPolygonF]:

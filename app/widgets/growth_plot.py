@@ -6,18 +6,18 @@ import bisect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
+from app.widgets.cursor_plot import CursorPlot
 from app.widgets.ticks import ticks
 from app.widgets.units import amount, short_amount
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
-_MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
 HEADROOM = 1.1
 MOST_TICKS = 8
 TALL = 124
@@ -69,55 +69,34 @@ class Growth:
         return [*points, (float(self.length), points[-1][1])] if points else []
 
 
-class GrowthPlot(QWidget):
-    """`positionHovered` (-1: none), `positionClicked`; arrows move the chosen position."""
-
-    positionHovered = Signal(int)
-    positionClicked = Signal(int)
+class GrowthPlot(CursorPlot):
+    """Positions are those of the text."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, tr("Bytes of the KV cache by position"), parent)
         self._growth: Growth | None = None
-        self._hovered: int | None = None
-        self._cursor: int | None = None
-        self.setAccessibleName(tr("Bytes of the KV cache by position"))
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
 
     # state → widget
 
     def set_growth(self, growth: Growth | None) -> None:
         if growth != self._growth:
             self._growth = growth
-            self._describe()
+            self.describe(self.hovered)
             self.update()
 
     @property
     def growth(self) -> Growth | None:
         return self._growth
 
-    def set_hovered(self, position: int | None) -> None:
-        if position != self._hovered:
-            self._hovered = position
-            self._describe()
-            self.update()
+    @property
+    def count(self) -> int:
+        return self._growth.length if self._growth else 0
 
-    def set_cursor(self, position: int | None) -> None:
-        """The chosen position."""
-        if position != self._cursor:
-            self._cursor = position
-            self._describe()
-            self.update()
-
-    def readout(self) -> str:
-        """What is true at the position pointed at, else at the end."""
-        growth, at = self._growth, self._hovered
+    def words(self, position: int | None) -> str:
+        growth = self._growth
         if growth is None:
             return ""
-        at = growth.length - 1 if at is None or at >= growth.length else at
+        at = growth.length - 1 if position is None else position
         return tr(
             "{n} tokens: {used} of {allocated}, formula {formula}",
             n=f"{at + 1:,}", used=amount(growth.used_at(at), "B"), allocated=amount(growth.allocated_at(at), "B"),
@@ -169,11 +148,11 @@ class GrowthPlot(QWidget):
         plot = self.plot_rect()
         return plot.left() + length * plot.width() / max(self._growth.length if self._growth else 1, 1)
 
-    def position_at(self, x: float) -> int | None:
-        plot, growth = self.plot_rect(), self._growth
-        if growth is None or not growth.length or not plot.left() <= x <= plot.right():
+    def position_at(self, point: QPointF) -> int | None:
+        plot = self.plot_rect()
+        if not self.count or not plot.left() <= point.x() <= plot.right():
             return None
-        return min(int((x - plot.left()) * growth.length / plot.width()), growth.length - 1)
+        return min(int((point.x() - plot.left()) * self.count / plot.width()), self.count - 1)
 
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(320), self._theme.px(150))
@@ -181,29 +160,7 @@ class GrowthPlot(QWidget):
     def minimumSizeHint(self) -> QSize:
         return QSize(140, self._theme.px(80))
 
-    # events
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.position_at(event.position().x()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(None)
-        super().leaveEvent(event)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        position = self.position_at(event.position().x())
-        if event.button() == Qt.MouseButton.LeftButton and position is not None:
-            self.set_cursor(position)
-            self.positionClicked.emit(position)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        move, growth = _MOVES.get(Qt.Key(event.key())), self._growth
-        if move is None or growth is None or not growth.length:
-            event.ignore()
-            return
-        start = self._cursor if self._cursor is not None else -1
-        self.set_cursor(min(max(start + move, 0), growth.length - 1))
-        self.positionClicked.emit(self._cursor)
+    # painting
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter, plot, growth = QPainter(self), self.plot_rect(), self._growth
@@ -226,7 +183,7 @@ class GrowthPlot(QWidget):
         ):
             painter.setPen(_pen(colour, width, dashes))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawPolyline(QPolygonF([self._point(plot, high, x, y) for x, y in points]))
+            painter.drawPolyline(QPolygonF([self._place_of(plot, high, x, y) for x, y in points]))
         self._paint_marks(painter, plot, growth, high)
         self._paint_legend(painter, plot, metrics)
 
@@ -235,7 +192,7 @@ class GrowthPlot(QWidget):
     def _layouts(self) -> tuple[tuple[str, int], ...]:
         return self._growth.layouts if self._growth else ()
 
-    def _point(self, plot: QRectF, high: float, x: float, y: float) -> QPointF:
+    def _place_of(self, plot: QRectF, high: float, x: float, y: float) -> QPointF:
         return QPointF(self.x_of(x), plot.bottom() - y / high * plot.height())
 
     def _paint_ground(self, painter: QPainter, plot: QRectF, growth: Growth) -> None:
@@ -280,14 +237,14 @@ class GrowthPlot(QWidget):
         for name, per_token in growth.layouts:
             stop = min(end, high / max(per_token, 1))
             painter.setPen(QPen(colours.secondary, 0.8))
-            last = self._point(plot, high, stop, stop * per_token)
-            painter.drawLine(self._point(plot, high, 0, 0), last)
+            last = self._place_of(plot, high, stop, stop * per_token)
+            painter.drawLine(self._place_of(plot, high, 0, 0), last)
             painter.drawText(QPointF(last.x() + 4, max(last.y() + metrics.ascent() / 2, plot.top() + metrics.ascent())),
                              name)  # fmt: skip
 
     def _paint_marks(self, painter: QPainter, plot: QRectF, growth: Growth, high: float) -> None:
         colours = self._theme.palette
-        for position, colour in ((self._cursor, colours.accent), (self._hovered, colours.secondary)):
+        for position, colour in ((self.cursor_at, colours.accent), (self.hovered, colours.secondary)):
             if position is None or position >= growth.length:
                 continue
             x = round(self.x_of(position + 0.5)) + 0.5
@@ -295,10 +252,10 @@ class GrowthPlot(QWidget):
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colours.accent)
-            painter.drawEllipse(self._point(plot, high, position + 0.5, growth.used_at(position)), 3, 3)
+            painter.drawEllipse(self._place_of(plot, high, position + 0.5, growth.used_at(position)), 3, 3)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colours.accent)
-        painter.drawEllipse(self._point(plot, high, growth.length, growth.used), 3.4, 3.4)
+        painter.drawEllipse(self._place_of(plot, high, growth.length, growth.used), 3.4, 3.4)
 
     def _paint_legend(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
         colours, baseline = self._theme.palette, metrics.ascent()
@@ -317,14 +274,6 @@ class GrowthPlot(QWidget):
             painter.setPen(colours.secondary)
             painter.drawText(QPointF(x + 18, baseline), words)
             x += 18 + width + 14
-
-    def _hover(self, position: int | None) -> None:
-        if position != self._hovered:
-            self.set_hovered(position)
-            self.positionHovered.emit(-1 if position is None else position)
-
-    def _describe(self) -> None:
-        self.setAccessibleDescription(self.readout())
 
 
 _MIDDLE_RIGHT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight

@@ -6,25 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QFontMetricsF,
-    QHelpEvent,
     QImage,
     QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
 from app.widgets.head_grid_layout import GridLayout, Head, by_layer, by_rank
 from app.widgets.heatmap_image import colour_table
+from app.widgets.pointed_sheet import PointedSheet
 from app.widgets.thumbnails import fit_stack
 from app.widgets.ticks import short
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 Key = Qt.Key
 
 
-class HeadGrid(QAbstractScrollArea):
+class HeadGrid(PointedSheet[Head]):
     """`headClicked(layer, head)` by mouse or keys; `headHovered`, -1, -1 for none; `layersWanted` when layers came
     into sight whose thumbnails are not here: see `missing()`. Setters emit nothing but that."""
 
@@ -43,8 +41,7 @@ class HeadGrid(QAbstractScrollArea):
     layersWanted = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, tr("All heads"), parent)
         self._n_layers, self._n_heads, self._group = 0, 0, 1
         self._thumbs: dict[int, NDArray[np.uint8]] = {}
         self._strips: dict[int, tuple[QImage, NDArray[np.uint32]]] = {}
@@ -54,13 +51,7 @@ class HeadGrid(QAbstractScrollArea):
         self._metric: NDArray[np.float32] | None = None
         self._metric_name, self._sorted = "", False
         self._selected: Head | None = None
-        self._hovered: Head | None = None
         self._layout_now: GridLayout | None = None
-        self.setAccessibleName(tr("All heads"))
-        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setMouseTracking(True)
-        self.viewport().setAutoFillBackground(False)
         self.verticalScrollBar().valueChanged.connect(self.layersWanted)
         theme.changed.connect(self._restyle)
 
@@ -137,7 +128,7 @@ class HeadGrid(QAbstractScrollArea):
         """Where a thumbnail is drawn, in the viewport."""
         return self._layout().rect(layer, head).translated(-self._scroll())
 
-    def head_at(self, point: QPointF) -> Head | None:
+    def thing_at(self, point: QPointF) -> Head | None:
         layout = self._layout()
         if point.y() < layout.header:
             return None
@@ -186,28 +177,15 @@ class HeadGrid(QAbstractScrollArea):
             self._reveal(self._selected)
         self.layersWanted.emit()
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.head_at(event.position()))
+    def choose(self, thing: Head) -> None:
+        self.set_selected(*thing)
+        self.headClicked.emit(*thing)
 
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(None)
-        super().leaveEvent(event)
+    def say_hovered(self, thing: Head | None) -> None:
+        self.headHovered.emit(*(thing or (-1, -1)))
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        head = self.head_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and head is not None:
-            self._choose(head)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        event.accept()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.viewport().update()
+    def tip_of(self, thing: Head) -> str:
+        return self.describe(*thing)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         here = self._selected or (0, 0)
@@ -223,31 +201,9 @@ class HeadGrid(QAbstractScrollArea):
         if step is None or not self._n_layers:
             event.ignore()
             return
-        self._choose(layout.moved(here, *step))
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            head = self.head_at(QPointF(event.pos()))
-            if head is None:
-                QToolTip.hideText()
-            else:
-                QToolTip.showText(event.globalPos(), self.describe(*head), self.viewport())
-            return True
-        if event.type() == QEvent.Type.Leave:
-            self._hover(None)
-        return super().viewportEvent(event)
+        self.choose(layout.moved(here, *step))
 
     # inside
-
-    def _choose(self, head: Head) -> None:
-        self.set_selected(*head)
-        self.headClicked.emit(*head)
-
-    def _hover(self, head: Head | None) -> None:
-        if head != self._hovered:
-            self._hovered = head
-            self.viewport().update()
-            self.headHovered.emit(*(head or (-1, -1)))
 
     def _paint_head(self, painter: QPainter, layer: int, head: int, rect: QRectF) -> None:
         if self._sorted:
@@ -291,9 +247,9 @@ class HeadGrid(QAbstractScrollArea):
         colours = self._theme.palette
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        if self._hovered is not None and self._hovered != self._selected:
+        if self.hovered is not None and self.hovered != self._selected:
             painter.setPen(QPen(colours.text, 1.2))
-            painter.drawRoundedRect(self.head_rect(*self._hovered).adjusted(-1, -1, 1, 1), 2, 2)
+            painter.drawRoundedRect(self.head_rect(*self.hovered).adjusted(-1, -1, 1, 1), 2, 2)
         if self._selected is None or not self._n_layers:
             return
         layer, head = self._selected

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
     QImage,
     QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
+from app.widgets.pointed_sheet import PointedSheet
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -35,9 +35,11 @@ LIGHT = 0.179
 """Colours of more relative luminance than this (WCAG) stand out better against black than against white."""
 Key = Qt.Key
 Span = tuple[int, int]
+Cell = tuple[int, int]
+"""Depth and position."""
 
 
-class LensGrid(QAbstractScrollArea):
+class LensGrid(PointedSheet[Cell]):
     """Row 0 of the model is at the bottom: reading upwards is going through the layers.
 
     `cellHovered`, `cellClicked` carry (depth, position), -1, -1 for none; `viewChanged` when other cells are in sight.
@@ -50,8 +52,7 @@ class LensGrid(QAbstractScrollArea):
     copyWanted = Signal()
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, label, parent)
         self.n_depths = self.n_positions = 0
         self.ids: NDArray[np.int32] = np.empty((0, 0), np.int32)
         self.p: NDArray[np.float32] = np.empty((0, 0), np.float32)
@@ -63,15 +64,9 @@ class LensGrid(QAbstractScrollArea):
         self._table: Colours = np.zeros(256, np.uint32)
         self._light: NDArray[np.bool_] = np.zeros(256, np.bool_)
         self.overview = False
-        self.hovered: tuple[int, int] | None = None
         self.chosen: tuple[int, int] | None = None
         self._linked: int | None = None
         self._scene: QPixmap | None = None
-        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(label)
-        self.viewport().setMouseTracking(True)
-        self.viewport().setAutoFillBackground(False)
         self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
         self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         theme.changed.connect(self.relayout)
@@ -174,7 +169,7 @@ class LensGrid(QAbstractScrollArea):
         top = self.head_room + (self.n_depths - 1 - depth) * height - self.verticalScrollBar().value()
         return QRectF(left, top, width, height)
 
-    def cell_at(self, point: QPointF) -> tuple[int, int] | None:
+    def thing_at(self, point: QPointF) -> Cell | None:
         width, height = self.cell_size()
         if point.x() < self.side_room or point.y() < self.head_room:
             return None
@@ -233,17 +228,13 @@ class LensGrid(QAbstractScrollArea):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(area.adjusted(0.5, 0.5, -1, -1))
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.cell_at(event.position()))
+    def choose(self, thing: Cell) -> None:
+        self.set_chosen(thing)
+        self._reveal(thing)
+        self.cellClicked.emit(*thing)
 
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(None)
-        super().leaveEvent(event)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        cell = self.cell_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and cell is not None:
-            self._choose(cell)
+    def say_hovered(self, thing: Cell | None) -> None:
+        self.cellHovered.emit(*(thing or (-1, -1)))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not self.n_positions:
@@ -263,7 +254,7 @@ class LensGrid(QAbstractScrollArea):
         if target is None:
             event.ignore()
         else:
-            self._choose((min(max(target[0], 0), self.n_depths - 1), min(max(target[1], 0), self.n_positions - 1)))
+            self.choose((min(max(target[0], 0), self.n_depths - 1), min(max(target[1], 0), self.n_positions - 1)))
 
     # inside
 
@@ -392,11 +383,6 @@ class LensGrid(QAbstractScrollArea):
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, self.depth_name(depth))
         painter.setClipping(False)
 
-    def _choose(self, cell: tuple[int, int]) -> None:
-        self.set_chosen(cell)
-        self._reveal(cell)
-        self.cellClicked.emit(*cell)
-
     def _reveal(self, cell: tuple[int, int]) -> None:
         rect = self.cell_rect(*cell)
         across, down = self.horizontalScrollBar(), self.verticalScrollBar()
@@ -408,12 +394,6 @@ class LensGrid(QAbstractScrollArea):
             down.setValue(down.value() - round(self.head_room - rect.top()))
         elif rect.bottom() > self.viewport().height():
             down.setValue(down.value() + round(rect.bottom() - self.viewport().height()))
-
-    def _hover(self, cell: tuple[int, int] | None) -> None:
-        if cell != self.hovered:
-            self.hovered = cell
-            self.viewport().update()
-            self.cellHovered.emit(*(cell or (-1, -1)))
 
     def relayout(self) -> None:
         """Scroll ranges of the present size."""

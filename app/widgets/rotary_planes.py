@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
     QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -24,6 +22,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.i18n import tr
+from app.widgets.cursor_plot import CursorPlot
 from app.widgets.ticks import figure, short
 
 if TYPE_CHECKING:
@@ -54,39 +53,25 @@ class Planes:
         return int(self.share.shape[0])
 
 
-class PlaneGrid(QWidget):
-    """Every pair, each on its own scale, its ground tinted by its share of q·k. `pairHovered` (-1: none),
-    `pairClicked`; arrow keys choose."""
-
-    pairHovered = Signal(int)
-    pairClicked = Signal(int)
+class PlaneGrid(CursorPlot):
+    """Every pair, each on its own scale, its ground tinted by its share of q·k. Positions are pairs."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
         self.planes: Planes | None = None
-        self.chosen = 0
-        self.hovered = -1
         self._scene: QPixmap | None = None
-        self.setAccessibleName(label)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self._drop)
+        super().__init__(theme, label, parent)
+        self.cursor_at = 0
 
     def set_planes(self, planes: Planes | None) -> None:
         self.planes = planes
-        self._drop()
+        self.redraw()
 
-    def set_chosen(self, pair: int) -> None:
-        if pair != self.chosen:
-            self.chosen = pair
-            self.update()
+    @property
+    def count(self) -> int:
+        return self.planes.count if self.planes else 0
 
-    def set_hovered(self, pair: int) -> None:
-        if pair != self.hovered:
-            self.hovered = pair
-            self.update()
+    def line_step(self) -> int:
+        return self.columns()
 
     def columns(self) -> int:
         """How many columns make the largest squares."""
@@ -100,14 +85,11 @@ class PlaneGrid(QWidget):
         row, column = divmod(pair, columns)
         return QRectF(column * side, row * side, side, side)
 
-    def pair_at(self, point: QPointF) -> int:
-        """The pair under a point, -1 for none."""
-        if self.planes is None:
-            return -1
+    def position_at(self, point: QPointF) -> int | None:
         side = self.cell(0).width()
         column, row = int(point.x() // side), int(point.y() // side)
         pair = row * self.columns() + column
-        return pair if 0 <= column < self.columns() and 0 <= pair < self.planes.count else -1
+        return pair if 0 <= column < self.columns() and 0 <= pair < self.count else None
 
     def sizeHint(self) -> QSize:
         return QSize(320, self._theme.px(150))
@@ -115,60 +97,23 @@ class PlaneGrid(QWidget):
     def minimumSizeHint(self) -> QSize:
         return QSize(120, self._theme.px(96))
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.pair_at(event.position()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(-1)
-        super().leaveEvent(event)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        pair = self.pair_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and pair >= 0:
-            self._choose(pair)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        event.accept()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        columns, last = self.columns(), (self.planes.count if self.planes else 1) - 1
-        moves = {
-            Qt.Key.Key_Left: self.chosen - 1, Qt.Key.Key_Right: self.chosen + 1, Qt.Key.Key_Up: self.chosen - columns,
-            Qt.Key.Key_Down: self.chosen + columns, Qt.Key.Key_Home: 0, Qt.Key.Key_End: last,
-        }  # fmt: skip
-        target = moves.get(Qt.Key(event.key()))
-        if target is None:
-            event.ignore()
-        elif 0 <= target <= last:
-            self._choose(target)
-
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            pair = self.pair_at(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), self.words(pair) if pair >= 0 else "", self)
+            QToolTip.showText(event.globalPos(), self.words(self.position_at(QPointF(event.pos()))), self)
             return True
         return bool(super().event(event))
 
-    def words(self, pair: int) -> str:
-        """A pair in a line."""
-        planes = self.planes
-        if planes is None or not 0 <= pair < planes.count:
+    def words(self, position: int | None) -> str:
+        planes, pair = self.planes, position
+        if planes is None or pair is None:
             return ""
         return tr(
             "pair {i}: a turn every {wave} positions, adds {share} to q·k",
             i=pair, wave=short(float(planes.wavelength[pair])), share=short(float(planes.share[pair])),
         )  # fmt: skip
 
-    def focusInEvent(self, event: object) -> None:
-        super().focusInEvent(event)  # type: ignore[arg-type] # QFocusEvent
-        self.update()
-
-    def focusOutEvent(self, event: object) -> None:
-        super().focusOutEvent(event)  # type: ignore[arg-type] # QFocusEvent
-        self.update()
-
     def resizeEvent(self, _event: object) -> None:
-        self._drop()
+        self.redraw()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         if self.planes is None:
@@ -179,13 +124,13 @@ class PlaneGrid(QWidget):
         painter.drawPixmap(0, 0, self._scene)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        for pair, colour in ((self.hovered, colours.secondary), (self.chosen, colours.accent)):
-            if 0 <= pair < self.planes.count:
-                width = 2.0 if self.hasFocus() and pair == self.chosen else 1.4
+        for pair, colour in ((self.hovered, colours.secondary), (self.cursor_at, colours.accent)):
+            if pair is not None and pair < self.planes.count:
+                width = 2.0 if self.hasFocus() and pair == self.cursor_at else 1.4
                 painter.setPen(QPen(colour, width))
                 painter.drawRoundedRect(self.cell(pair).adjusted(1, 1, -1, -1), 4, 4)
 
-    def _drop(self) -> None:
+    def redraw(self) -> None:
         self._scene = None
         self.update()
 
@@ -220,16 +165,6 @@ class PlaneGrid(QWidget):
                 )
         painter.end()
         return pixmap
-
-    def _hover(self, pair: int) -> None:
-        if pair != self.hovered:
-            self.set_hovered(pair)
-            self.pairHovered.emit(pair)
-
-    def _choose(self, pair: int) -> None:
-        self.set_chosen(pair)
-        self.setAccessibleDescription(self.words(pair))
-        self.pairClicked.emit(pair)
 
 
 class PlaneView(QWidget):

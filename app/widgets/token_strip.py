@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QFontMetricsF,
-    QHelpEvent,
     QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
 from app.widgets.flow import Flow, flow
+from app.widgets.pointed_sheet import PointedSheet
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -73,7 +71,7 @@ def _group(tokens: Sequence[TokenLike], text: str, first: int, last: int) -> Gro
     return Group(first=first, last=last, text=text[tokens[first].start : tokens[last].end])
 
 
-class TokenStrip(QAbstractScrollArea):
+class TokenStrip(PointedSheet[int]):
     """Signals carry positions; `tokenHovered` -1 when the mouse left. Setters emit nothing.
 
     Keys: arrows, Home, End, Page keys move the cursor and select; Enter selects what is under it again.
@@ -83,8 +81,7 @@ class TokenStrip(QAbstractScrollArea):
     tokenClicked = Signal(int)
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, label, parent)
         self._pieces: list[str] = []
         self._ids: Sequence[int] = ()
         self._groups: list[Group] = []
@@ -94,15 +91,9 @@ class TokenStrip(QAbstractScrollArea):
         self._tints: NDArray[np.float32] | None = None
         self._tint_colour = "green"
         self._selected: int | None = None
-        self._hovered: int | None = None
         self._marked = (0, 0)
         self._flow: Flow | None = None
-        self.setAccessibleName(label)
-        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setMouseTracking(True)
-        self.viewport().setAutoFillBackground(False)
         theme.changed.connect(self._restyle)
 
     # state → widget
@@ -122,7 +113,7 @@ class TokenStrip(QAbstractScrollArea):
         self._pieces, self._ids, self._groups = list(pieces), ids, list(groups)
         self._first_decode = first_decode
         self._selected = self._inside(self._selected)
-        self._hovered = self._inside(self._hovered)
+        self.hovered = self._inside(self.hovered)
         self._relayout()
         if grew:
             self.reveal(len(pieces) - 1)
@@ -152,8 +143,8 @@ class TokenStrip(QAbstractScrollArea):
 
     def set_hovered(self, index: int | None) -> None:
         index = self._inside(index)
-        if index != self._hovered:
-            self._hovered = index
+        if index != self.hovered:
+            self.hovered = index
             self.viewport().update()
 
     def set_marked(self, first: int, end: int) -> None:
@@ -178,7 +169,7 @@ class TokenStrip(QAbstractScrollArea):
         height = self._chip_height()
         return QRectF(float(layout.left[index]), bottom - height, float(layout.width[index]), height)
 
-    def index_at(self, point: QPointF) -> int | None:
+    def thing_at(self, point: QPointF) -> int | None:
         if not self._pieces:
             return None
         return self._layout().at(point.x(), point.y() + self.verticalScrollBar().value())
@@ -216,29 +207,12 @@ class TokenStrip(QAbstractScrollArea):
     def resizeEvent(self, _event: QResizeEvent) -> None:
         self._relayout()
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.index_at(event.position()))
+    def choose(self, thing: int) -> None:
+        self.set_selected(thing, reveal=False)
+        self.tokenClicked.emit(thing)
 
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(None)
-        super().leaveEvent(event)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        index = self.index_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and index is not None:
-            self.set_selected(index, reveal=False)
-            self.tokenClicked.emit(index)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        event.accept()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.viewport().update()
+    def say_hovered(self, thing: int | None) -> None:
+        self.tokenHovered.emit(-1 if thing is None else thing)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         target = self._target(Key(event.key())) if self._pieces else None
@@ -249,23 +223,14 @@ class TokenStrip(QAbstractScrollArea):
             self.set_selected(target)
             self.tokenClicked.emit(target)
 
-    def viewportEvent(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            index = self.index_at(QPointF(event.pos()))
-            if index is None:
-                QToolTip.hideText()
-            else:
-                QToolTip.showText(event.globalPos(), self.tip(index), self.viewport(), self.chip_rect(index).toRect())
-            return True
-        if event.type() == QEvent.Type.Leave:
-            self._hover(None)
-        return super().viewportEvent(event)
+    def tip_of(self, thing: int) -> str:
+        """Position and id of a token."""
+        if thing < len(self._ids):
+            return tr("position {position:,} · id {id:,}", position=thing, id=self._ids[thing])
+        return tr("position {position:,}", position=thing)
 
-    def tip(self, index: int) -> str:
-        """Position and id of a token, for its tip."""
-        if index < len(self._ids):
-            return tr("position {position:,} · id {id:,}", position=index, id=self._ids[index])
-        return tr("position {position:,}", position=index)
+    def tip_rect(self, thing: int) -> QRect:
+        return self.chip_rect(thing).toRect()
 
     # inside
 
@@ -287,16 +252,10 @@ class TokenStrip(QAbstractScrollArea):
             return min(max(here + sideways, 0), last)
         return self._layout().vertical(here, vertical or 0)
 
-    def _hover(self, index: int | None) -> None:
-        if index != self._hovered:
-            self._hovered = index
-            self.viewport().update()
-            self.tokenHovered.emit(-1 if index is None else index)
-
     def _paint_chip(self, painter: QPainter, index: int) -> None:
         colours = self._theme.palette
         rect = self.chip_rect(index)
-        fill = QColor(colours.hover if index == self._hovered else colours.raised)
+        fill = QColor(colours.hover if index == self.hovered else colours.raised)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(fill)
         painter.drawRoundedRect(rect, RADIUS, RADIUS)
@@ -309,7 +268,7 @@ class TokenStrip(QAbstractScrollArea):
         if self._marked[0] <= index < self._marked[1]:
             painter.setBrush(colours.accent_tint)
             painter.drawRoundedRect(rect, RADIUS, RADIUS)
-        if index in {self._selected, self._hovered}:
+        if index in {self._selected, self.hovered}:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             chosen = index == self._selected
             painter.setPen(
@@ -392,7 +351,7 @@ class TokenStrip(QAbstractScrollArea):
         return float(self._theme.px(19))
 
     def _describe(self, index: int | None) -> None:
-        text = "" if index is None else f"{self._pieces[index]}, {self.tip(index)}"
+        text = "" if index is None else f"{self._pieces[index]}, {self.tip_of(index)}"
         self.setAccessibleDescription(text)
 
     def _inside(self, index: int | None) -> int | None:

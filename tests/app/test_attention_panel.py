@@ -164,7 +164,7 @@ def test_any_number_of_heads_stays_reachable(qtbot: QtBot, tmp_path: Path, shape
     assert (bench.selection.layer, bench.selection.head) == (shape[0] - 1, shape[1] - 1)
     rect = grid.head_rect(shape[0] - 1, shape[1] - 1)
     assert grid.viewport().rect().toRectF().contains(rect)
-    assert grid.head_at(rect.center()) == (shape[0] - 1, shape[1] - 1)
+    assert grid.thing_at(rect.center()) == (shape[0] - 1, shape[1] - 1)
 
 
 def test_stages_scales_and_heads_change_what_is_asked(qtbot: QtBot, bench: Bench) -> None:

@@ -124,11 +124,11 @@ def test_hover_and_selection_are_linked_both_ways(qtbot: QtBot, tmp_path: Path) 
     QTest.mouseMove(panel.windowHandle(), heat.mapTo(panel, at))
     QApplication.processEvents()
     assert selection.hover_token == 6
-    qtbot.waitUntil(lambda: panel.plot._hovered == 6)
+    qtbot.waitUntil(lambda: panel.plot.hovered == 6)
     QTest.mouseClick(heat, LEFT, NONE, at)
     assert selection.key == 6
     selection.set_hover(token=9)
-    qtbot.waitUntil(lambda: heat.linked == 9 and panel.plot._hovered == 9)
+    qtbot.waitUntil(lambda: heat.linked == 9 and panel.plot.hovered == 9)
     spot = QPoint(round(panel.plot.x_of(3.5)), round(panel.plot.plot_rect().center().y()))
     QTest.mouseClick(panel.plot, LEFT, NONE, spot)
     assert selection.key == 3

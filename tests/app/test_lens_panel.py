@@ -144,7 +144,7 @@ def test_hover_is_linked_both_ways(qtbot: QtBot, tmp_path: Path) -> None:
     at = panel.grid.viewport().mapTo(panel, panel.grid.cell_rect(3, 4).center().toPoint())
     QTest.mouseMove(panel.windowHandle(), at)
     qtbot.waitUntil(lambda: bench.selection.hover_token == 4)
-    assert panel.grid.cell_at(QPointF(panel.grid.cell_rect(3, 4).center())) == (3, 4)
+    assert panel.grid.thing_at(QPointF(panel.grid.cell_rect(3, 4).center())) == (3, 4)
     assert panel.grid.word(3, 4) in panel.readout.text()
     bench.selection.set_hover(token=6)
     qtbot.waitUntil(lambda: panel.grid._linked == 6)

@@ -77,13 +77,13 @@ def test_planes_shares_and_facts_are_the_engines(qtbot: QtBot, tmp_path: Path) -
 def test_click_and_keys_choose_a_pair_everywhere(qtbot: QtBot, tmp_path: Path) -> None:
     _, panel = shown(qtbot, tmp_path, llama()[1])
     QTest.mouseClick(panel.grid, LEFT, NONE, panel.grid.cell(2).center().toPoint())
-    assert panel.pair == panel.bars.chosen == panel.plane.pair == 2
+    assert panel.pair == panel.bars.cursor_at == panel.plane.pair == 2
     panel.grid.setFocus()
     QTest.keyClick(panel.grid, Qt.Key.Key_Right)
-    assert panel.pair == panel.bars.chosen == 3
+    assert panel.pair == panel.bars.cursor_at == 3
     assert "pair 3" in panel.grid.accessibleDescription()
     QTest.keyClick(panel.bars, Qt.Key.Key_Home)
-    assert panel.pair == panel.grid.chosen == 0
+    assert panel.pair == panel.grid.cursor_at == 0
 
 
 def test_the_curve_chooses_keys_and_shares_the_hover(qtbot: QtBot, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_table_holds_the_same_numbers_and_copies(qtbot: QtBot, tmp_path: Pat
     assert len(QGuiApplication.clipboard().text().split("\n")) == 5
     panel.table.setFocus()
     QTest.keyClick(panel.table, Qt.Key.Key_Down)
-    assert panel.grid.chosen == panel.pair == panel.table.currentIndex().row()
+    assert panel.grid.cursor_at == panel.pair == panel.table.currentIndex().row()
 
 
 def test_part_of_a_head_keeps_still(qtbot: QtBot, tmp_path: Path) -> None:

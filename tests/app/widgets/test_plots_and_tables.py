@@ -271,7 +271,7 @@ def test_a_grid_shows_what_came_and_asks_for_the_rest(qtbot: QtBot, theme: Theme
     assert not colour.isNull()
     grid.make_stale()
     assert set(grid.missing()) >= set(grid.missing())
-    assert grid.head_at(QPointF(2, 2)) is None
+    assert grid.thing_at(QPointF(2, 2)) is None
 
 
 @given(st.integers(1, 60), st.integers(1, 60))

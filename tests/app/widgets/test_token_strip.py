@@ -109,7 +109,7 @@ def test_tokens_that_look_like_markup_are_text(qtbot: QtBot) -> None:
     made = TokenStrip(Theme("light"), "Tokens")
     qtbot.addWidget(made)
     made.set_tokens(["<img", "src", ">"], ids=[1, 2, 3])
-    assert made.tip(0) == "position 0 · id 1"
+    assert made.tip_of(0) == "position 0 · id 1"
 
 
 def test_twenty_five_thousand_tokens_stay_smooth(qtbot: QtBot) -> None:
