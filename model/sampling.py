@@ -29,6 +29,8 @@ VOCABULARY = "vocabulary"
 """Name of the first stage: every token with a finite logit."""
 
 _HEAD = 2048  # tokens sorted at first; whoever looks further gets the whole order
+_SAMPLED, _MARGIN = 16, 1.25  # every 16th value tells about where the head ends
+_WEIGHTLESS = -1e4  # an exponent whose weight is 0 in float64
 _LARGEST = 1e300  # penalised logits are held within ± this, so that no difference of two is infinite
 
 
@@ -63,7 +65,8 @@ class Order:
         self._finite = None if self.n == values.size else finite
         self.top = float(np.max(values, where=finite, initial=-np.inf)) if self.n else -np.inf
         self._ids: Ids = np.empty(0, np.int64)
-        self._weights: tuple[float, Floats, float] | None = None
+        self._weights: dict[float, tuple[Floats, float]] = {}
+        self._entropy: float | None = None
 
     def ids(self, n: int) -> Ids:
         """The first `n` token ids (n,) of the order, at most `self.n`."""
@@ -76,8 +79,13 @@ class Order:
         values = self.values if self._finite is None else np.where(self._finite, self.values, -np.inf)
         if at_least >= self.n:
             return np.argsort(-values, kind="stable")[: self.n]
-        threshold = np.partition(values, values.size - at_least)[values.size - at_least]
+        sample = values[::_SAMPLED]
+        among = min(int(at_least * _MARGIN) // _SAMPLED, sample.size)
+        threshold = np.partition(sample, sample.size - among)[sample.size - among]
         ids = np.flatnonzero(values >= threshold)  # ties at the threshold come along, so this is a true prefix
+        if not at_least <= ids.size <= 2 * at_least or np.isneginf(threshold):  # the sample was unlike the rest
+            threshold = np.partition(values, values.size - at_least)[values.size - at_least]
+            ids = np.flatnonzero(values >= threshold)
         return ids[np.argsort(-values[ids], kind="stable")]
 
     def exponents(self, ids: Ids, temperature: float) -> Floats:
@@ -91,13 +99,35 @@ class Order:
 
     def weights(self, temperature: float) -> tuple[Floats, float]:
         """exp of the exponents of the whole vocabulary (V,) in id order, 0 for tokens kept out, and their sum."""
-        if self._weights is None or self._weights[0] != temperature:
-            with np.errstate(over="ignore", invalid="ignore"):
-                weights = np.exp((self.values.astype(np.float64) - self.top) / temperature)
+        known = self._weights.get(temperature)
+        if known is None:
+            weights = self._all_exponents(temperature)
+            np.exp(weights, out=weights)
             if self._finite is not None:
                 weights[~self._finite] = 0.0
-            self._weights = (temperature, weights, float(weights.sum()))
-        return self._weights[1:]
+            known = weights, float(weights.sum())
+            kept = {t: held for t, held in self._weights.items() if t == 1.0}  # the raw ones, and the last others
+            self._weights = {**kept, temperature: known}
+        return known
+
+    def _all_exponents(self, temperature: float) -> Floats:
+        """`exponents` of the whole vocabulary (V,), nonsense for tokens kept out."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            exponents = self.values.astype(np.float64)
+            exponents -= self.top
+            if temperature != 1:
+                exponents /= temperature
+        return exponents
+
+    def entropy_at(self, temperature: float) -> float:
+        """Entropy in nats of the whole vocabulary at a temperature: with weights w = exp(x), ln Σ w - Σ w x / Σ w."""
+        weights, total = self.weights(temperature)
+        exponents = self._all_exponents(temperature)
+        np.maximum(exponents, _WEIGHTLESS, out=exponents)  # 0 · -inf is not 0
+        if self._finite is not None:
+            exponents[~self._finite] = 0.0
+        exponents *= weights
+        return max(0.0, float(np.log(total) - exponents.sum() / total))
 
     def log_probabilities(self, ids: Ids) -> Floats:
         """Natural logarithm of the raw probability of each of `ids`, over the whole vocabulary."""
@@ -107,7 +137,9 @@ class Order:
     @property
     def entropy(self) -> float:
         """Entropy of the raw distribution in nats."""
-        return _entropy(*self.weights(1.0))
+        if self._entropy is None:
+            self._entropy = self.entropy_at(1.0)
+        return self._entropy
 
     def rank(self, token_id: int) -> int:
         """Place of a token in the order, 0 first."""
@@ -169,7 +201,7 @@ class Distribution:
     def entropy(self) -> float:
         """Entropy of the final distribution in nats."""
         if self.kept == self.order.n:
-            return _entropy(*self.order.weights(self.temperature))
+            return self.order.entropy_at(self.temperature)
         return _entropy(np.exp(self.order.exponents(self.order.ids(self.kept), self.temperature)), self.total)
 
 

@@ -164,6 +164,9 @@ class ActivationStore:
         self._segments: list[Segment] = []
         self._parked: dict[int, tuple[Segment, int]] = {}
         self._buffers: dict[Key, Buffer] = {}
+        self._is_single = False  # whether the pass under way has one position
+        self._single: list[tuple[Buffer, Tensor]] = []  # its rows, and where they go
+        self._listeners: dict[str, Listener] = {}
         for layer in range(config.n_layers + 1):
             self._buffers["resid", layer] = Buffer((0, config.d_model), 0, dtype, device)
         for layer in range(config.n_layers):
@@ -214,6 +217,11 @@ class ActivationStore:
 
     def listeners(self) -> dict[str, Listener]:
         """What to listen to during a forward pass so that its rows are kept. Read only: no logit changes."""
+        if not self._listeners:
+            self._listeners = self._new_listeners()
+        return self._listeners
+
+    def _new_listeners(self) -> dict[str, Listener]:
         points = {f"layers.{layer}.resid_pre": ("resid", layer) for layer in range(self.config.n_layers)}
         points[f"layers.{self.config.n_layers - 1}.resid_post"] = ("resid", self.config.n_layers)
         for layer in range(self.config.n_layers):
@@ -225,14 +233,20 @@ class ActivationStore:
 
     def _listener(self, buffer: Buffer) -> Callable[[Tensor, HookPoint], None]:
         def keep(rows: Tensor, _point: HookPoint) -> None:
-            if self.writing:  # not while a view recomputes a layer between two of ours
-                buffer.write(self.cache.length, rows)
+            if not self.writing:  # a view recomputes a layer between two of ours
+                return
+            if self._is_single:  # one copy for all of them once the pass is through
+                self._single.append((buffer, rows))
+            else:
+                buffer.write(self.length, rows)
 
         return keep
 
     def prepare(self, tokens: int) -> None:
         """Makes room for `tokens` more rows and one more row of logits; what lay there off the path is parked. Raises
         BudgetError."""
+        self._single.clear()
+        self._is_single = tokens == 1
         self._park_from(self.length)
         self._ensure(self.length + tokens)
         logits = self.config.d_vocab * 4
@@ -241,6 +255,13 @@ class ActivationStore:
 
     def commit(self, nodes: Sequence[int]) -> None:
         """Names the rows that a forward pass has just appended."""
+        if self._single:
+            at = self.length - 1
+            torch._foreach_copy_(
+                [buffer.tensor.narrow(buffer.axis, at, 1) for buffer, _ in self._single],
+                [rows for _, rows in self._single],
+            )
+            self._single.clear()
         self._nodes += nodes
         self.dropped.difference_update(nodes)
 
@@ -389,6 +410,7 @@ class ActivationStore:
 
     def drop_queries(self, layer: int) -> None:
         """Forgets the stored queries of a layer, on the path and off it."""
+        self._listeners = {}
         self._buffers.pop(("q", layer), None)
         for segment in self._segments:
             segment.tensors.pop(("q", layer), None)
