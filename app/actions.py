@@ -34,10 +34,15 @@ def file_commands(window: MainWindow) -> tuple[Command, ...]:
     """Opening, exporting, leaving."""
     return (
         Command(
-            id="file.open", title="Open a model or a run …", shortcuts=("Ctrl+O",), menu="File", run=window.ask_open
+            id="file.open", title="Open a model or a run …", shortcuts=("Ctrl+O",), menu="File",
+            run=window.sheets.open_model,
+        ),
+        Command(
+            id="file.preferences", title="Preferences …", shortcuts=("Ctrl+,",), menu="File", group=8,
+            run=window.sheets.preferences,
         ),
         Command(id="file.quit", title="Quit", shortcuts=("Ctrl+Q",), menu="File", group=9, run=lambda: _close(window)),
-    )
+    )  # fmt: skip
 
 
 def _close(window: MainWindow) -> None:
@@ -172,7 +177,7 @@ def view_commands(window: MainWindow) -> tuple[Command, ...]:
 
     return (
         Command(id="view.palette", title="Find a command …", shortcuts=("Ctrl+Shift+P",), menu="View",
-                run=window.open_palette),
+                run=window.sheets.palette),
         Command(id="view.full_screen", title="Full screen", shortcuts=("F11",), menu="View", group=2,
                 checked=window.isFullScreen, run=window.toggle_full_screen),
         Command(id="view.reset_layout", title="Reset the layout", menu="View", group=4, run=window.reset_layout),
@@ -193,7 +198,7 @@ def model_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
     """The model and the proof of its numbers."""
     session = ctx.session
     return (
-        Command(id="model.open", title="Open another model …", menu="Model", run=window.ask_open),
+        Command(id="model.open", title="Open another model …", menu="Model", run=window.sheets.open_model),
         Command(id="model.default", title="Open the default model", menu="Model", run=session.desk.open_default,
                 enabled=lambda: session.hello is not None and not session.busy),
         Command(id="model.reload", title="Open it again", menu="Model", run=lambda: session.open_model(session.source),
@@ -206,7 +211,7 @@ def model_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
 def help_commands(window: MainWindow) -> tuple[Command, ...]:
     """Keys, log, about."""
     return (
-        Command(id="help.keys", title="Keys", shortcuts=("F1",), menu="Help", run=window.open_keys),
-        Command(id="help.log", title="Open the log folder", menu="Help", group=1, run=window.open_log),
-        Command(id="help.about", title="About Decoderscope", menu="Help", group=1, run=window.open_about),
+        Command(id="help.keys", title="Keys", shortcuts=("F1",), menu="Help", run=window.sheets.keys),
+        Command(id="help.log", title="Open the log folder", menu="Help", group=1, run=window.sheets.log),
+        Command(id="help.about", title="About Decoderscope", menu="Help", group=1, run=window.sheets.about),
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QFileDialog,
     QGridLayout,
@@ -27,6 +26,7 @@ from app.i18n import tr
 from app.keys import shortcut_text
 from app.model_desk import is_run_file
 from app.theme import active
+from app.widgets.form_combo import FormCombo
 from model.protocol.engine_requests import LoadPlan, PlanModel
 from model.protocol.run_file_requests import PeekRun, RunFileInfo
 
@@ -138,7 +138,7 @@ class OpenDialog(QDialog):
         column.addWidget(label(where, "hint"))
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
-        self.device, self.dtype = QComboBox(), QComboBox()
+        self.device, self.dtype = FormCombo(theme), FormCombo(theme)
         devices = session.hello.devices if session.hello else ()
         self.device.addItem(tr("automatic"), "auto")
         for device in devices:

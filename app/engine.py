@@ -164,10 +164,11 @@ class EngineClient(QObject):
         child.start(self._command[0], self._command[1:])
         self.request(Hello(), on_reply=self._on_hello, on_error=self._on_hello_error)
 
-    def restart(self) -> None:
-        """Ends the engine at once, however stuck it is, and starts a new one."""
+    def restart(self, command: Sequence[str] | None = None) -> None:
+        """Ends the engine at once, however stuck it is, and starts a new one; `command`: see `start`, empty for this
+        installation's own engine."""
         self._abandon(kill=True)
-        self.start()
+        self.start(command if command is None or command else default_command())
 
     def stop(self) -> None:
         """Ends the engine without waiting: asked by closing its stdin, then terminated, then killed."""

@@ -257,7 +257,7 @@ class Session(QObject):
 
     def restart_engine(self) -> None:
         """Starts a new engine; model, prompt, tokens, nodes and settings come back."""
-        self.engine.restart()
+        self.engine.restart(self.settings.values.engine_command)
 
     # prompt
 

@@ -31,7 +31,6 @@ class Preferences:
     theme: str = "system"
     language: str = ""
     text_scale: float = 1.0
-    reduced_motion: bool = False
     geometry: str = ""
     layout: str = ""
     layouts: dict[str, str] = field(default_factory=dict)

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QCloseEvent,
-    QDesktopServices,
     QDragEnterEvent,
     QDropEvent,
     QGuiApplication,
     QKeyEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QStackedWidget
 
 from app.drops import dropped_path, refuse_path
 from app.i18n import set_language, tr
 from app.notify import Trouble
-from app.settings import log_folder
+from app.sheets import Sheets
 from app.start_page import StartPage
 
 if TYPE_CHECKING:
@@ -44,7 +42,6 @@ LAYOUT_VERSION = 1
 DEFAULT_SIZE = (1400, 900)
 MINIMUM_SIZE = (720, 480)
 SHORT_WINDOW = 740
-MAX_TROUBLES = 8
 
 
 class MainWindow(QMainWindow):
@@ -96,8 +93,8 @@ class MainWindow(QMainWindow):
         self.notify.notice.connect(lambda text: self.banners.notice(text, "amber"))
         self.notify.alarm.connect(lambda text: self.banners.notice(text, "red"))
         self.notify.offer.connect(lambda text, way: self.banners.notice(text, "accent", way))
-        self._troubles: deque[Trouble] = deque(maxlen=MAX_TROUBLES)
-        self.notify.trouble.connect(self._show_trouble)
+        self.sheets = Sheets(self)
+        self.notify.trouble.connect(self.sheets.trouble)
 
     def _make_bars(self) -> None:
         from app.banners import BannerBar  # noqa: PLC0415 - after the first paint, as the next ones
@@ -272,7 +269,7 @@ class MainWindow(QMainWindow):
         if session.engine_status == "lost":
             kept = tr("The prompt, {n} tokens and all settings are kept.", n=session.length)
             crash = session.engine.crash
-            details = (lambda: self._show_trouble(_crash_trouble(crash))) if crash else None
+            details = (lambda: self.sheets.trouble(_crash_trouble(crash))) if crash else None
             self.banners.engine_lost(f"{session.engine_message} {kept}", session.restart_engine, details)
         elif session.engine_status == "silent":
             self.banners.engine_lost(session.engine_message, session.restart_engine, None)
@@ -283,7 +280,9 @@ class MainWindow(QMainWindow):
         from app.model_menu import ModelMenu  # noqa: PLC0415
 
         assert self.ctx is not None
-        return ModelMenu(self.ctx.session, self.settings, ask_open=self.ask_open, open_source=self._open, parent=self)
+        return ModelMenu(
+            self.ctx.session, self.settings, ask_open=self.sheets.open_model, open_source=self._open, parent=self
+        )
 
     def _fill_recent_menu(self, menu: QMenu) -> None:
         from app.model_menu import fill_recent  # noqa: PLC0415
@@ -339,73 +338,7 @@ class MainWindow(QMainWindow):
     def _say(self, text: str) -> None:
         self.status.say(text)
 
-    def _show_trouble(self, trouble: Trouble) -> None:
-        from app.dialogs import ErrorDialog  # noqa: PLC0415
-        from app.report import engine_line, versions  # noqa: PLC0415
-
-        shown = [dialog for dialog in self.findChildren(ErrorDialog) if dialog.isVisible()]
-        if any(dialog.trouble == trouble for dialog in shown) or trouble in self._troubles:
-            return  # it is on the screen already, or will be
-        if shown:  # one at a time: two modal sheets would hold each other's keys
-            self._troubles.append(trouble)
-            return
-        engine = engine_line(self.ctx.session.hello) if self.ctx else ""
-        dialog = ErrorDialog(self.theme, trouble, self, about=versions(engine))
-        dialog.finished.connect(lambda _result: QTimer.singleShot(0, self, self._show_next_trouble))
-        self._open_dialog(dialog)
-
-    def _show_next_trouble(self) -> None:
-        if self._troubles:
-            self._show_trouble(self._troubles.popleft())
-
-    def _open_dialog(self, dialog: QWidget) -> None:
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open() if hasattr(dialog, "open") and callable(dialog.open) else dialog.show()
-
     # commands of the window
-
-    def ask_open(self, source: str = "") -> None:
-        """The dialog that opens a model."""
-        from app.dialogs import OpenDialog  # noqa: PLC0415
-
-        assert self.ctx is not None
-        dialog = OpenDialog(self.theme, self.ctx.session, source, self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setModal(True)
-        dialog.show()
-
-    def open_palette(self) -> None:
-        """The command palette."""
-        from app.palette import CommandPalette  # noqa: PLC0415
-
-        CommandPalette(self.theme, self.registry, self).open_over(self)
-
-    def open_keys(self) -> None:
-        """The sheet of keys."""
-        from app.dialogs import KeySheet  # noqa: PLC0415
-
-        self._open_dialog(KeySheet(self.theme, self.registry, self))
-
-    def open_preferences(self) -> None:
-        """Preferences."""
-        from app.preferences_dialog import PreferencesDialog  # noqa: PLC0415
-
-        assert self.ctx is not None
-        self._open_dialog(PreferencesDialog(self.ctx, self))
-
-    def open_about(self) -> None:
-        """About."""
-        from app.dialogs import AboutDialog  # noqa: PLC0415
-        from app.version import version  # noqa: PLC0415
-
-        assert self.ctx is not None
-        self._open_dialog(AboutDialog(self.theme, self.ctx.session, version(), self))
-
-    def open_log(self) -> None:
-        """The folder of the log file, in the system's file manager; where there is none the place is told."""
-        folder = log_folder()
-        if not (folder.is_dir() and QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))):
-            self.notify.tell(tr("The log is in {folder}.", folder=folder))
 
     def toggle_full_screen(self) -> None:
         """Full screen, or as before."""
@@ -432,8 +365,8 @@ class MainWindow(QMainWindow):
             why=why or tr("The default model is not on this machine yet."),
             default_text=text if not (entry and entry.path) else tr("{title} is on this machine.", title=entry.title),
             get_default=session.desk.open_default,
-            open_file=self.ask_open,
-            open_hub=self.ask_open,
+            open_file=self.sheets.open_model,
+            open_hub=self.sheets.open_model,
         )
         self.pages.addWidget(self._absent)
         self.pages.setCurrentWidget(self._absent)
@@ -460,7 +393,7 @@ class MainWindow(QMainWindow):
         """Opens a file or folder as a model, after a look at what it is that cannot block."""
         refusal = refuse_path(path)
         if refusal:
-            self._show_trouble(Trouble(title=tr("This can't be opened"), message=refusal, details=str(path)))
+            self.sheets.trouble(Trouble(title=tr("This can't be opened"), message=refusal, details=str(path)))
         else:
             self._open(str(path))
 

@@ -173,11 +173,11 @@ def test_the_log_folder_is_opened_or_named(tmp_path: Path, monkeypatch: pytest.M
             opened.append(url.toLocalFile())
             return True
 
-        monkeypatch.setattr("app.window.QDesktopServices.openUrl", open_url)
-        application.window.open_log()
+        monkeypatch.setattr("app.sheets.QDesktopServices.openUrl", open_url)
+        application.window.sheets.log()
         assert opened == [str(tmp_path / "config")]
-        monkeypatch.setattr("app.window.QDesktopServices.openUrl", lambda _url: False)
-        application.window.open_log()
+        monkeypatch.setattr("app.sheets.QDesktopServices.openUrl", lambda _url: False)
+        application.window.sheets.log()
         assert any(str(tmp_path / "config") in b.sentence.text() for b in application.window.banners.notices)
     finally:
         close_window(application)

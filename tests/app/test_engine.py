@@ -118,7 +118,7 @@ def test_busy_means_the_model_works(ready: EngineClient, qtbot: QtBot) -> None:
     assert ready.busy
     qtbot.waitUntil(lambda: not ready.busy, timeout=TIMEOUT)
     assert changes == [True, False]
-    assert [part.length for part in answers.parts] == [1, 2, 3]
+    assert [part.length for part in answers.parts] == [2, 3, 4]  # after a prompt of one
     assert all(isinstance(part, StepPart) and part.node.logprob == float("-inf") for part in answers.parts)
 
 

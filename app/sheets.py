@@ -1,0 +1,98 @@
+"""The window's dialogs: errors one at a time, opening a model, preferences, keys, palette, log folder, about."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer, QUrl
+from PySide6.QtGui import QDesktopServices
+
+from app.i18n import tr
+from app.settings import log_folder
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QDialog
+
+    from app.notify import Trouble
+    from app.window import MainWindow
+
+MAX_TROUBLES = 8
+
+
+class Sheets:
+    """Opens them over a window. Their modules are imported when they are asked for, not at start."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+        self._troubles: deque[Trouble] = deque(maxlen=MAX_TROUBLES)
+
+    def trouble(self, trouble: Trouble) -> None:
+        """An error. One at a time: two modal sheets would hold each other's keys; the next follows."""
+        from app.dialogs import ErrorDialog  # noqa: PLC0415
+        from app.report import engine_line, versions  # noqa: PLC0415
+
+        window = self._window
+        shown = [dialog for dialog in window.findChildren(ErrorDialog) if dialog.isVisible()]
+        if any(dialog.trouble == trouble for dialog in shown) or trouble in self._troubles:
+            return  # it is on the screen already, or will be
+        if shown:
+            self._troubles.append(trouble)
+            return
+        engine = engine_line(window.ctx.session.hello) if window.ctx else ""
+        dialog = ErrorDialog(window.theme, trouble, window, about=versions(engine))
+        dialog.finished.connect(lambda _result: QTimer.singleShot(0, window, self._next_trouble))
+        _show(dialog)
+
+    def open_model(self, source: str = "") -> None:
+        """Which model to open."""
+        from app.dialogs import OpenDialog  # noqa: PLC0415
+
+        window = self._window
+        assert window.ctx is not None
+        dialog = OpenDialog(window.theme, window.ctx.session, source, window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setModal(True)
+        dialog.show()
+
+    def palette(self) -> None:
+        """The command palette."""
+        from app.palette import CommandPalette  # noqa: PLC0415
+
+        CommandPalette(self._window.theme, self._window.registry, self._window).open_over(self._window)
+
+    def preferences(self) -> None:
+        """Preferences."""
+        from app.preferences_dialog import PreferencesDialog  # noqa: PLC0415
+
+        assert self._window.ctx is not None
+        _show(PreferencesDialog(self._window.ctx, self._window))
+
+    def keys(self) -> None:
+        """The sheet of keys."""
+        from app.dialogs import KeySheet  # noqa: PLC0415
+
+        _show(KeySheet(self._window.theme, self._window.registry, self._window))
+
+    def about(self) -> None:
+        """What this is."""
+        from app.dialogs import AboutDialog  # noqa: PLC0415
+        from app.version import version  # noqa: PLC0415
+
+        assert self._window.ctx is not None
+        _show(AboutDialog(self._window.theme, self._window.ctx.session, version(), self._window))
+
+    def log(self) -> None:
+        """The folder of the log file, in the system's file manager; where there is none the place is told."""
+        folder = log_folder()
+        if not (folder.is_dir() and QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))):
+            self._window.notify.tell(tr("The log is in {folder}.", folder=folder))
+
+    def _next_trouble(self) -> None:
+        if self._troubles:
+            self.trouble(self._troubles.popleft())
+
+
+def _show(dialog: QDialog) -> None:
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
