@@ -5,7 +5,11 @@ from __future__ import annotations
 import runpy
 import sys
 
-ENGINE_SIDE = frozenset({"run", "export", "models", "doctor", "bench", "engine", "--version", "--help", "-h"})
+ENGINE_SIDE = frozenset(
+    {"run", "export", "models", "record-check", "doctor", "bench", "engine", "--version", "--help", "-h"}
+)
+# What a frozen program, which has no interpreter to hand a script to, starts itself as.
+CHILDREN = {"chat-template": "model.checkpoint.chat_child", "tokenizer": "model.checkpoint.tokenizer_child"}
 
 
 def main() -> int:
@@ -15,6 +19,9 @@ def main() -> int:
     if first in ENGINE_SIDE:
         sys.argv[0] = "decoderscope"
         runpy.run_module("model", run_name="__main__", alter_sys=True)
+        return 0
+    if first in CHILDREN and getattr(sys, "frozen", False):
+        runpy.run_module(CHILDREN[first], run_name="__main__")
         return 0
     if first == "tour":
         from app.tour import main as tour  # noqa: PLC0415

@@ -1,0 +1,38 @@
+"""The command `decoderscope` hands every subcommand of the engine's side over, and is its own children when frozen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from app.__main__ import CHILDREN, ENGINE_SIDE
+from model.cli import COMMANDS
+
+
+def program(*arguments: str, stdin: str = "", frozen: bool = False) -> subprocess.CompletedProcess[str]:
+    code = f"import sys\nsys.argv = ['decoderscope', *{list(arguments)!r}]\n"
+    code += "sys.frozen = True\n" if frozen else ""
+    code += "from app.__main__ import main\nsys.exit(main())"
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_every_subcommand_is_the_engines(name: str) -> None:
+    assert name in ENGINE_SIDE
+    done = program(name, "--help")
+    assert done.returncode == 0 and f"usage: decoderscope {name}" in done.stdout
+
+
+def test_a_frozen_program_is_its_own_children() -> None:
+    request = {"template": "{{ bos_token }}hello", "variables": {"bos_token": "<s>"}, "cpu_seconds": 5}
+    done = program("chat-template", stdin=json.dumps(request), frozen=True)
+    assert json.loads(done.stdout) == {"text": "<s>hello"}, done.stderr
+    vocabulary = {"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}
+    lines = [json.dumps(json.dumps(vocabulary)), json.dumps({"text": "a", "special": False})]
+    done = program("tokenizer", stdin="\n".join(lines) + "\n", frozen=True)
+    assert json.loads(done.stdout)["ids"] == [0], done.stderr
+    assert set(CHILDREN) == {"chat-template", "tokenizer"}
