@@ -1,0 +1,226 @@
+"""What a window's event loop and its thread spend: gaps between ticks, own time, and where the slow calls were.
+
+A tick of a precise 4 ms timer measures two things: the wall time since the tick before (a gap) and the processor time
+that the GUI thread itself used in between, which bounds every single call of ours from above whatever else the machine
+was doing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psutil
+from PySide6.QtCore import QEvent, QPointF, Qt, QTimer
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.stalls import stack_of
+
+if TYPE_CHECKING:
+    from app.main import Application
+
+TICK_MS, ACTION_MS = 4, 16
+RATIO, CALL_MS, GAP_MS = 1.5, 30.0, 150.0
+QUIET = 0.15
+"""Share of one core that other programs may use while wall time is judged: above it gaps are theirs, not ours."""
+LOOK_SECONDS, SLOW_MS = 0.004, 20.0
+OPENING_SECONDS = 180
+NONE, LEFT = Qt.MouseButton.NoButton, Qt.MouseButton.LeftButton
+WORDS = re.findall(r"\S+", "The animal did not cross the wide street because it was far too tired to move today .")
+
+
+def isolate() -> None:
+    """A home of its own, with the real cache, so that a person's preferences neither count nor change."""
+    from model.checkpoint.paths import cache_dir
+
+    os.environ["DECODERSCOPE_CACHE_DIR"] = str(cache_dir())
+    home = tempfile.mkdtemp(prefix="decoderscope-gaps-")
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "DECODERSCOPE_CONFIG"):
+        os.environ[name] = home
+
+
+def open_example(size: tuple[int, int] = (1400, 900)) -> Application:
+    """The real window with the real engine on the default model, once its example is up."""
+    from app.main import create
+
+    application = create()
+    application.window.resize(*size)
+    application.window.show()
+    wait_until(lambda: application.ctx is not None, 60, "the panels")
+    assert application.ctx is not None
+    session = application.ctx.session
+    wait_until(
+        lambda: session.run is not None and not session.busy and len(session.nodes) >= 7, OPENING_SECONDS, "the example"
+    )
+    wait_until(lambda: session.distribution is not None, 60, "the distribution")
+    return application
+
+
+def text_of(tokens: int) -> str:
+    """A text of that many tokens of the default model."""
+    return " ".join(itertools.islice(itertools.cycle(WORDS), tokens))
+
+
+def tell(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def wait_until(ready: Callable[[], object], seconds: float, what: str) -> None:
+    """Turns the event loop until `ready`; raises TimeoutError naming `what`."""
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what} took over {seconds:.0f} s")
+        QTest.qWait(20)
+
+
+def mouse(widget: QWidget, x: float, y: float, kind: QEvent.Type, buttons: Qt.MouseButton) -> None:
+    """Posts a mouse event at a share of the widget's size."""
+    point = QPointF(x * widget.width(), y * widget.height())
+    button = NONE if kind is QEvent.Type.MouseMove else LEFT
+    where = QPointF(widget.mapToGlobal(point))
+    event = QMouseEvent(kind, point, where, button, buttons, Qt.KeyboardModifier.NoModifier)
+    QApplication.postEvent(widget, event)
+
+
+class Measure:
+    """Ticks while it runs, driving the script: wall and own milliseconds between ticks, stacks of what was slow."""
+
+    def __init__(self, steps: Iterator[None]) -> None:
+        self.wall: list[float] = []
+        self.own: list[float] = []
+        self.slow: list[tuple[float, Counter[str]]] = []
+        self.gaps: list[tuple[float, Counter[str]]] = []
+        self.actions = 0
+        self._steps = steps
+        self._gui = threading.get_ident()
+        self._clock = time.pthread_getcpuclockid(self._gui)
+        self._last = (0.0, 0.0)
+        self._seen: list[str] = []
+        self._tick, self._hand = QTimer(), QTimer()
+        self._tick.setTimerType(Qt.TimerType.PreciseTimer)
+        self._hand.setTimerType(Qt.TimerType.PreciseTimer)
+        self._tick.timeout.connect(self._on_tick)
+        self._hand.timeout.connect(self._act)
+
+    def until(self, ready: Callable[[], object], seconds: float, what: str) -> None:
+        """Measures until `ready`."""
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
+        self._last = self._now()
+        self._tick.start(TICK_MS)
+        self._hand.start(ACTION_MS)
+        watcher.start()
+        try:
+            wait_until(ready, seconds, what)
+        finally:
+            self._tick.stop()
+            self._hand.stop()
+            over.set()
+            watcher.join()
+
+    def _now(self) -> tuple[float, float]:
+        return time.perf_counter(), time.clock_gettime(self._clock)
+
+    def _on_tick(self) -> None:
+        now, own = self._now()
+        self.wall.append((now - self._last[0]) * 1000)
+        self.own.append((own - self._last[1]) * 1000)
+        self._last = (now, own)
+        seen, self._seen = self._seen, []
+        if self.own[-1] > SLOW_MS:
+            self.slow.append((self.own[-1], Counter(seen)))
+        if self.wall[-1] > GAP_MS / 2:
+            self.gaps.append((self.wall[-1], Counter(seen)))
+
+    def _act(self) -> None:
+        self.actions += 1
+        next(self._steps)
+
+    def _watch(self, over: threading.Event) -> None:
+        while not over.wait(LOOK_SECONDS):
+            now, own = self._now()
+            if (own - self._last[1]) * 1000 > SLOW_MS / 2 or (now - self._last[0]) * 1000 > GAP_MS / 2:
+                self._seen.append(_where(stack_of(self._gui)))
+
+
+def _where(stack: str) -> str:
+    """The innermost calls of ours in a stack, the outermost left out."""
+    calls = re.findall(r'File "(.*?)", line (\d+) in (\S+)', stack)
+    ours = [f"{path.rsplit('/', 1)[-1]}:{line} {name}" for path, line, name in calls if "/app/" in path]
+    return " ← ".join(ours[:4])
+
+
+class Others:
+    """How busy every program but this one and its children was, in cores."""
+
+    def __init__(self) -> None:
+        self._before = self._used()
+
+    @staticmethod
+    def _used() -> tuple[float, float, float]:
+        times = psutil.cpu_times()
+        all_used = sum(times) - times.idle - getattr(times, "iowait", 0.0)
+        ours = 0.0
+        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+            try:
+                ours += sum(process.cpu_times()[:2])
+            except psutil.NoSuchProcess:
+                continue
+        return time.monotonic(), all_used, ours
+
+    def cores(self) -> float:
+        """Since it was made."""
+        began, all_before, ours_before = self._before
+        now, all_now, ours_now = self._used()
+        return max(0.0, (all_now - all_before) - (ours_now - ours_before)) / max(now - began, 1e-9)
+
+
+def report(rounds: Mapping[str, Sequence[Measure]], others: float) -> list[str]:
+    """Prints the table of phases (the one called "idle" against all others together); the bounds that are broken, in
+    words. Wall time is judged only where other programs used less than QUIET of a core."""
+    wall = {name: np.concatenate([each.wall for each in measures]) for name, measures in rounds.items()}
+    own = {name: np.concatenate([each.own for each in measures]) for name, measures in rounds.items()}
+    names = [name for name in rounds if name != "idle"]
+    wall["busy"] = np.concatenate([wall[name] for name in names])
+    own["busy"] = np.concatenate([own[name] for name in names])
+    tell(f"{'':16}{'ticks':>8}{'p50 ms':>9}{'p99 ms':>9}{'longest gap':>13}{'longest own':>13}")
+    for name in (*names, "busy", "idle"):
+        p50, p99 = np.percentile(wall[name], (50, 99))
+        tell(f"{name:16}{len(wall[name]):8,}{p50:9.1f}{p99:9.1f}{wall[name].max():13.1f}{own[name].max():13.1f}")
+    ratio = float(np.percentile(wall["busy"], 99) / np.percentile(wall["idle"], 99))
+    call = float(max(own["busy"].max(), own["idle"].max()))
+    gap = float(max(wall["busy"].max(), wall["idle"].max()))
+    actions = sum(each.actions for each in rounds["idle"])
+    tell(f"p99 busy ÷ idle {ratio:.2f} (bound {RATIO}), longest call of ours under {call:.1f} ms (bound {CALL_MS:.0f})")
+    tell(f"longest gap {gap:.1f} ms (bound {GAP_MS:.0f}); {actions:,} actions in each")
+    every = [each for measures in rounds.values() for each in measures]
+    _tell_where("own", [slow for each in every for slow in each.slow])
+    _tell_where("gap", [slow for each in every for slow in each.gaps])
+    broken = [f"a call of {call:.1f} ms"] if call > CALL_MS else []
+    tell(f"other programs used {others:.2f} of a core")
+    if others > QUIET:
+        tell("so that the gaps are theirs as well, and are not judged")
+        return broken
+    broken += [f"p99 busy ÷ idle of {ratio:.2f}"] if ratio > RATIO else []
+    return broken + ([f"a gap of {gap:.1f} ms"] if gap > GAP_MS else [])
+
+
+def _tell_where(kind: str, slow: list[tuple[float, Counter[str]]]) -> None:
+    """The longest, and where the window was when it was looked at meanwhile."""
+    slow.sort(key=lambda each: -each[0])
+    for milliseconds, stacks in slow[:8]:
+        places = "; ".join(f"{count}× {where}" for where, count in stacks.most_common(3))
+        tell(f"{kind} {milliseconds:7.1f} ms: {places}")
