@@ -65,6 +65,7 @@ class Order:
         self._finite = None if self.n == values.size else finite
         self.top = float(np.max(values, where=finite, initial=-np.inf)) if self.n else -np.inf
         self._ids: Ids = np.empty(0, np.int64)
+        self._places: tuple[Ids, Ids] | None = None
         self._weights: dict[float, tuple[Floats, float]] = {}
         self._entropy: float | None = None
 
@@ -143,9 +144,20 @@ class Order:
 
     def rank(self, token_id: int) -> int:
         """Place of a token in the order, 0 first."""
+        place = int(self._places_in(self._ids)[token_id])
+        if place >= 0:
+            return place
         value = self.values[token_id]
         above = np.count_nonzero(self.values > value) - np.count_nonzero(np.isposinf(self.values))
         return int(above + np.count_nonzero(self.values[:token_id] == value))
+
+    def _places_in(self, ids: Ids) -> Ids:
+        """Place of every token (V,) in what is sorted so far, -1 where it isn't."""
+        if self._places is None or self._places[0] is not ids:
+            places = np.full(self.values.size, -1, np.int64)
+            places[ids] = np.arange(ids.size)
+            self._places = ids, places
+        return self._places[1]
 
 
 def order_of(logits: NDArray[np.float32]) -> Order:

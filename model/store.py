@@ -166,7 +166,6 @@ class ActivationStore:
         self._buffers: dict[Key, Buffer] = {}
         self._is_single = False  # whether the pass under way has one position
         self._single: list[tuple[Buffer, Tensor]] = []  # its rows, and where they go
-        self._listeners: dict[str, Listener] = {}
         for layer in range(config.n_layers + 1):
             self._buffers["resid", layer] = Buffer((0, config.d_model), 0, dtype, device)
         for layer in range(config.n_layers):
@@ -217,11 +216,6 @@ class ActivationStore:
 
     def listeners(self) -> dict[str, Listener]:
         """What to listen to during a forward pass so that its rows are kept. Read only: no logit changes."""
-        if not self._listeners:
-            self._listeners = self._new_listeners()
-        return self._listeners
-
-    def _new_listeners(self) -> dict[str, Listener]:
         points = {f"layers.{layer}.resid_pre": ("resid", layer) for layer in range(self.config.n_layers)}
         points[f"layers.{self.config.n_layers - 1}.resid_post"] = ("resid", self.config.n_layers)
         for layer in range(self.config.n_layers):
@@ -410,7 +404,6 @@ class ActivationStore:
 
     def drop_queries(self, layer: int) -> None:
         """Forgets the stored queries of a layer, on the path and off it."""
-        self._listeners = {}
         self._buffers.pop(("q", layer), None)
         for segment in self._segments:
             segment.tensors.pop(("q", layer), None)
