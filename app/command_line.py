@@ -7,9 +7,10 @@ import shlex
 import subprocess
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from model.protocol.export_requests import ExportActivations, ExportAttention, ExportSheet
+from model.protocol.export_requests import DrawnRequest, ExportActivations, ExportAttention, ExportSheet
 from model.protocol.figure_requests import ExportKvGrowth, ExportLens, ExportRope, ExportSampler, ExportText
 from model.protocol.values import DEFAULT_ORDER, SamplerSettings
 
@@ -30,6 +31,15 @@ def command_line(session: Session, message: Request) -> str:
     sampler = message.settings if isinstance(message, ExportSampler) else None
     run = run_options(session, sampler)
     return quoted([PROGRAM, "export", *run, *what]) if run and what else ""
+
+
+def doctor_line(session: Session) -> str:
+    """The line that tells of the model and proves its numbers; empty without a model."""
+    model = session.model
+    if model is None:
+        return ""
+    source = model.source if model.recorded else session.source
+    return quoted([PROGRAM, "doctor", *_model(source, model), "--json"])
 
 
 def quoted(words: Sequence[str]) -> str:
@@ -121,11 +131,17 @@ def what_options(message: Request) -> list[str]:
         words += _span("--rows", message.rows)
     else:
         return []
-    look = message.theme, message.colormap
-    words += ["--format", ",".join(message.formats)]
-    words += ["--theme", look[0]] if look[0] != "light" else []
-    words += ["--colormap", look[1]] if look[1] != "viridis" else []
-    return words
+    return [*words, "--format", ",".join(message.formats), *_look(message)]
+
+
+def _look(message: DrawnRequest) -> list[str]:
+    """What is not as it is without being said."""
+    plain = {entry.name: entry.default for entry in fields(message)}
+    words = ["--theme", message.theme] if message.theme != plain["theme"] else []
+    words += ["--colormap", message.colormap] if message.colormap != plain["colormap"] else []
+    if (message.width, message.height) != (plain["width"], plain["height"]):
+        words += ["--size", f"{message.width:g}x{message.height:g}"]
+    return words + (["--dpi", str(message.dpi)] if message.dpi != plain["dpi"] else [])
 
 
 def _view(view: HeadView) -> list[str]:

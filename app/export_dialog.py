@@ -1,14 +1,12 @@
-"""The export dialog: which files, how they look, where they go, with a preview drawn by the engine."""
+"""The export dialog: what, which files, how they look, where they go, with a preview drawn by the engine."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-import numpy as np
-from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QPixmap
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
     QDialog,
     QDoubleSpinBox,
@@ -20,27 +18,39 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QProgressBar,
     QPushButton,
-    QSizePolicy,
     QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
-from app.exporter import FORMATS, Exporter, ExportOptions, Span, default_folder, safe_stem
+from app.export_preview import FIGURES, Preview, has_figures
+from app.export_subjects import PANEL, Want, kind_of, message_of, names_in, plain, safe_stem, shown, stem_of
+from app.exporter import (
+    FORMATS,
+    KINDS,
+    MAX_DPI,
+    MAX_INCHES,
+    MIN_DPI,
+    MIN_INCHES,
+    Exporter,
+    ExportOptions,
+    default_folder,
+    formats_of,
+)
 from app.i18n import tr
-from app.notify import QUIET_CODES
 from app.widgets.check_box import CheckBox
 from app.widgets.value_combo import Choice, ValueCombo
 from model.colormaps import ONE_SIGNED
-from model.protocol.export_requests import FigureTheme, FilePart
+from model.protocol.errors import DecoderscopeError
+from model.protocol.export_kinds import file_names, indices
+from model.protocol.export_requests import ExportActivations, FigureTheme
+from model.protocol.figure_requests import ExportText, TintBy
 
 if TYPE_CHECKING:
+    from app.panels.base import Panel
     from app.theme import Theme
-    from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo, Progress
+    from model.protocol.wire import Progress
 
-FIGURES = frozenset({"png", "svg", "pdf"})
-PREVIEW = QSize(360, 320)
 PREVIEW_DELAY_MS = 250
 """After the last change of an option, before the engine draws again."""
 
@@ -48,42 +58,57 @@ PREVIEW_DELAY_MS = 250
 class ExportDialog(QDialog):
     """Options at the left, the figure as the engine draws it at the right."""
 
-    def __init__(self, exporter: Exporter, view: tuple[Span, Span]) -> None:
-        super().__init__(exporter.window)
-        self._exporter, self._view = exporter, view
+    def __init__(self, exporter: Exporter, panel: Panel) -> None:
+        super().__init__(panel.window())
+        self._exporter, self._panel = exporter, panel
         self._ctx = exporter.ctx
+        self._kind = kind_of(panel)
+        self._options = exporter.options
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Export the attention"))
+        self.setWindowTitle(tr("Export"))
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(PREVIEW_DELAY_MS)
-        self._timer.timeout.connect(self._ask_preview)
-        self._bytes: list[bytes] = []
-        self._build(exporter.options)
+        self._timer.timeout.connect(lambda: self.preview.show_want(self.want(), panel))
+        self._rows: dict[str, tuple[QWidget, ...]] = {}
+        self._build(self._options)
         exporter.ended.connect(self._on_ended)
         self._timer.start(0)
 
     # what is chosen
 
     def options(self) -> ExportOptions:
-        """The options as they stand."""
+        """The options as they stand. Formats that this kind has not stay chosen for those that have them."""
+        kind, known = self._kind, formats_of(self._kind)
+        kept = [name for name in self._options.formats if name not in known]
+        chosen = [name for name in known if self.boxes[name].isChecked()]
+        size = (self.width_box.value(), self.height_box.value())
         return ExportOptions(
-            formats=tuple(f for f in FORMATS if self.boxes[f].isChecked()),
-            theme=cast("FigureTheme", self.theme_box.key()),
-            colormap=str(self.colormap_box.key()), width=self.width_box.value(), height=self.height_box.value(),
-            dpi=self.dpi_box.value(), whole=bool(self.whole_box.key()), folder=self.folder_edit.text().strip(),
+            kind=kind, formats=tuple(name for name in FORMATS if name in {*kept, *chosen}),
+            theme=cast("FigureTheme", self.theme_box.key()), colormap=str(self.colormap_box.key()),
+            sizes={**self._options.sizes, **({kind: size} if has_figures(kind) else {})}, dpi=self.dpi_box.value(),
+            whole=bool(self.whole_box.key()), layers=self.layers_edit.text().strip() or "all",
+            heads=self.heads_edit.text().strip() or "all", folder=self.folder_edit.text().strip(),
         )  # fmt: skip
+
+    def want(self) -> Want:
+        """What would be exported now; without formats where none is chosen."""
+        chosen = tuple(
+            name for name in formats_of(self._kind) if self.boxes[name].isChecked() and self.boxes[name].isEnabled()
+        )
+        want = self.options().want(self._kind, safe_stem(self.name_edit.text()))
+        return replace(want, formats=chosen, tint=str(self.tint_box.key()), names=self.names_edit.text())
 
     def export(self) -> None:
         """Writes the files, after asking about those that exist."""
-        options, stem = self.options(), safe_stem(self.name_edit.text())
+        want, options = self.want(), self.options()
         folder = Path(options.folder).expanduser()
-        existing = [f"{stem}.{f}" for f in options.formats if (folder / f"{stem}.{f}").exists()]
+        existing = [name for name in self._names(want) if (folder / name).exists()]
         if existing and not self._may_replace(existing):
             return
         self._exporter.remember(options)
         self._set_running(running=True)
-        self._exporter.start(self._exporter.message(options, self._view, stem), folder, overwrite=bool(existing))
+        self._exporter.start(self._panel, want, folder, overwrite=bool(existing))
         if self._exporter.running is not None:
             self._exporter.running.progressed.connect(self._on_progress)
 
@@ -93,6 +118,16 @@ class ExportDialog(QDialog):
         else:
             super().reject()
 
+    def done(self, result: int) -> None:
+        self._timer.stop()
+        self.preview.stop()
+        super().done(result)
+
+    def _names(self, want: Want) -> tuple[str, ...]:
+        if want.kind == PANEL:
+            return tuple(f"{want.stem}.{name}" for name in want.formats)
+        return file_names(message_of(want, self._panel))
+
     # building
 
     def _build(self, options: ExportOptions) -> None:
@@ -100,43 +135,39 @@ class ExportDialog(QDialog):
         form.setVerticalSpacing(8)
         form.setHorizontalSpacing(10)
         form.setColumnStretch(1, 1)
-        self.name_edit = QLineEdit(self._exporter.stem())
+        theme = self._ctx.theme
+        self.kind_box = _choices(theme, tr("What"), kind_texts(self._panel), self._kind)
+        self.name_edit = QLineEdit(stem_of(self._kind, self._panel))
         self.folder_edit = QLineEdit(options.folder or str(default_folder()))
         self.folder_edit.setMinimumWidth(220)
         browse = QPushButton(tr("Choose…"))
         browse.clicked.connect(self._choose_folder)
-        _add_row(form, tr("Name"), self.name_edit)
-        _add_row(form, tr("Folder"), self.folder_edit, browse)
-        _add_row(form, tr("Files"), self._format_boxes(options))
-        theme = self._ctx.theme
-        cells = [(True, tr("the whole matrix")), (False, tr("what is in sight"))]
-        self.whole_box = _choices(theme, tr("Cells"), cells, options.whole)
-        _add_row(form, tr("Cells"), self.whole_box)
+        self._add_row(form, "kind", tr("What"), self.kind_box)
+        self._add_row(form, "name", tr("Name"), self.name_edit)
+        self._add_row(form, "folder", tr("Folder"), self.folder_edit, browse)
+        self._add_row(form, "files", tr("Files"), self._format_boxes(options))
+        self._add_subject_rows(form, options)
         themes = [("light", tr("light")), ("dark", tr("dark")), ("transparent", tr("no background"))]
         self.theme_box = _choices(theme, tr("Theme"), themes, options.theme)
-        _add_row(form, tr("Theme"), self.theme_box)
         self.colormap_box = _choices(theme, tr("Colour map"), [(name, name) for name in ONE_SIGNED], options.colormap)
-        _add_row(form, tr("Colour map"), self.colormap_box)
-        self.width_box, self.height_box = _inches(options.width), _inches(options.height)
-        _add_row(form, tr("Width"), self.width_box)
-        _add_row(form, tr("Height"), self.height_box)
+        self.width_box, self.height_box = _inches(), _inches()
         self.dpi_box = QSpinBox()
-        self.dpi_box.setRange(36, 1200)
+        self.dpi_box.setRange(MIN_DPI, MAX_DPI)
         self.dpi_box.setValue(options.dpi)
         self.dpi_box.setSuffix(tr(" dpi"))
         self.dpi_box.lineEdit().setTextMargins(6, 0, 6, 0)
-        _add_row(form, tr("Resolution"), self.dpi_box)
-        self.size_note = QLabel()
-        self.size_note.setTextFormat(Qt.TextFormat.PlainText)
-        self.size_note.setFont(self._ctx.theme.font("hint"))
-        form.addWidget(self.size_note, form.rowCount(), 1, 1, 2)
+        self._add_row(form, "theme", tr("Theme"), self.theme_box)
+        self._add_row(form, "colormap", tr("Colour map"), self.colormap_box)
+        self._add_row(form, "width", tr("Width"), self.width_box)
+        self._add_row(form, "height", tr("Height"), self.height_box)
+        self._add_row(form, "dpi", tr("Resolution"), self.dpi_box)
+        self.note = QLabel()
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note.setFont(theme.font("hint"))
+        self.note.setWordWrap(True)
+        form.addWidget(self.note, form.rowCount(), 1, 1, 2)
         form.setRowStretch(form.rowCount(), 1)
-        self.preview = QLabel(tr("Drawing …"))
-        self.preview.setTextFormat(Qt.TextFormat.PlainText)
-        self.preview.setAccessibleName(tr("Preview"))
-        self.preview.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.preview.setMinimumSize(PREVIEW)
-        self.preview.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.preview = Preview(self._ctx.engine)
         top = QHBoxLayout()
         top.setSpacing(20)
         top.addLayout(form)
@@ -147,25 +178,66 @@ class ExportDialog(QDialog):
         column.addLayout(top, 1)
         column.addLayout(self._buttons())
         self._watch()
-        self._on_changed()
+        self._show_kind()
+
+    def _add_subject_rows(self, form: QGridLayout, options: ExportOptions) -> None:
+        """What one kind has and the others have not."""
+        theme, selection = self._ctx.theme, self._ctx.selection
+        cells = [(True, tr("the whole matrix")), (False, tr("what is in sight"))]
+        self.whole_box = _choices(theme, tr("Cells"), cells, options.whole)
+        tints = {
+            "surprisal": tr("surprisal"), "entropy": tr("entropy"), "reads": tr("what the query reads"),
+            "read_by": tr("who reads the key"),
+        }  # fmt: skip
+        own = shown(self._panel)
+        tint = own.by if isinstance(own, ExportText) else "surprisal"
+        self.tint_box = _choices(theme, tr("Tint"), [(by, tints[by]) for by in get_args(TintBy)], tint)
+        self.layers_edit, self.heads_edit = QLineEdit(options.layers), QLineEdit(options.heads)
+        self.layers_edit.setPlaceholderText(tr("all, or 0,3-5 of {n}", n=selection.n_layers))
+        self.heads_edit.setPlaceholderText(tr("all, or 0,3-5 of {n}", n=selection.n_heads))
+        activations = own if isinstance(own, ExportActivations) else plain("activation", self._ctx)
+        self.names_edit = QLineEdit(", ".join(cast("ExportActivations", activations).names))
+        self.names_edit.setToolTip(
+            tr("Hook names, * for any: layers.3.attn.pattern, layers.*.mlp.post, layers.5.resid_pre, embed, logits, kv")
+        )
+        self._add_row(form, "whole", tr("Cells"), self.whole_box)
+        self._add_row(form, "tint", tr("Tint"), self.tint_box)
+        self._add_row(form, "layers", tr("Layers"), self.layers_edit)
+        self._add_row(form, "heads", tr("Heads"), self.heads_edit)
+        self._add_row(form, "names", tr("Activations"), self.names_edit)
+
+    def _add_row(self, form: QGridLayout, key: str, text: str, widget: QWidget, extra: QWidget | None = None) -> None:
+        row = form.rowCount()
+        label = QLabel(text)
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setBuddy(widget)
+        widget.setAccessibleName(text)
+        form.addWidget(label, row, 0)
+        form.addWidget(widget, row, 1, 1, 1 if extra is not None else 2)
+        if extra is not None:
+            form.addWidget(extra, row, 2)
+        self._rows[key] = (label, widget)
 
     def _format_boxes(self, options: ExportOptions) -> QWidget:
         tips = {
             "png": tr("A picture"), "svg": tr("A drawing that scales, text as text"), "pdf": tr("For print"),
-            "csv": tr("Exact values and tokens, for a spreadsheet"),
+            "html": tr("An interactive page of its own: point at a cell, read its exact value"),
+            "csv": tr("Exact values and tokens, for a spreadsheet"), "json": tr("Exact values and metadata"),
             "npz": tr("Exact float32 values, token ids and metadata, for numpy"),
+            "safetensors": tr("Exact float32 values and metadata, as weights are kept"),
         }  # fmt: skip
         widget = QWidget()
-        row = QHBoxLayout(widget)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(12)
+        grid = self._format_grid = QGridLayout(widget)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(4)
         self.boxes: dict[str, CheckBox] = {}
         for name in FORMATS:
-            box = CheckBox(self._ctx.theme, name.upper(), tip=tips[name])
+            box = CheckBox(self._ctx.theme, name if name == "safetensors" else name.upper(), tip=tips[name])
             box.setChecked(name in options.formats)
+            box.setParent(widget)
             self.boxes[name] = box
-            row.addWidget(box)
-        row.addStretch(1)
+        grid.setColumnStretch(4, 1)
         return widget
 
     def _buttons(self) -> QHBoxLayout:
@@ -189,71 +261,96 @@ class ExportDialog(QDialog):
         return row
 
     def _watch(self) -> None:
-        for box in (*self.boxes.values(),):
+        self.kind_box.keyChosen.connect(self.choose)
+        for box in self.boxes.values():
             box.toggled.connect(self._on_changed)
-        for combo in (self.theme_box, self.colormap_box, self.whole_box):
+        for combo in (self.theme_box, self.colormap_box, self.whole_box, self.tint_box):
             combo.keyChosen.connect(self._on_changed)
-        for spin in (self.width_box, self.height_box):
+        for spin in (self.width_box, self.height_box, self.dpi_box):
             spin.valueChanged.connect(self._on_changed)
-        self.dpi_box.valueChanged.connect(self._on_changed)
-        self.name_edit.textChanged.connect(self._on_changed)
-        self.folder_edit.textChanged.connect(self._on_changed)
+        for edit in (self.name_edit, self.folder_edit, self.layers_edit, self.heads_edit, self.names_edit):
+            edit.textChanged.connect(self._on_changed)
 
     # acting
 
+    def choose(self, kind: str) -> None:
+        """Goes to another kind; the name follows unless it was changed by hand."""
+        named = self.name_edit.text() == stem_of(self._kind, self._panel)
+        self._options = self.options()
+        self._kind = kind
+        self.kind_box.set_key(kind)
+        if named:
+            self.name_edit.setText(stem_of(kind, self._panel))
+        self._show_kind()
+
+    def _show_kind(self) -> None:
+        """The rows, formats and size of the kind."""
+        kind, known = self._kind, formats_of(self._kind)
+        figures, sheet = has_figures(kind), kind in {"sheet", "grid"}
+        rows = {
+            "whole": kind == "attention", "tint": kind == "text", "layers": sheet, "heads": sheet,
+            "names": kind == "activation", "theme": figures, "colormap": figures, "width": figures,
+            "height": figures, "dpi": figures,
+        }  # fmt: skip
+        for key, there in rows.items():
+            for widget in self._rows[key]:
+                widget.setVisible(there)
+        for box in self.boxes.values():
+            self._format_grid.removeWidget(box)
+            box.setVisible(False)
+        for at, name in enumerate(known):
+            self._format_grid.addWidget(self.boxes[name], at // 4, at % 4)
+            self.boxes[name].setVisible(True)
+        if not any(self.boxes[name].isChecked() for name in known):
+            self.boxes[known[0]].setChecked(True)
+        if figures:
+            width, height = self._options.size(kind)
+            for spin, value in ((self.width_box, width), (self.height_box, height)):
+                blocked = spin.blockSignals(True)
+                spin.setValue(value)
+                spin.blockSignals(blocked)
+        self.preview.setText(tr("Drawing …"))
+        self._on_changed()
+
     def _on_changed(self, *_: object) -> None:
-        options = self.options()
-        figures = bool(FIGURES & set(options.formats))
-        for widget in (self.theme_box, self.colormap_box, self.width_box, self.height_box):
-            widget.setEnabled(figures)
-        self.dpi_box.setEnabled("png" in options.formats)
-        width, height = round(options.width * options.dpi), round(options.height * options.dpi)
-        self.size_note.setText(
-            tr("{w} × {h} pixels", w=f"{width:,}", h=f"{height:,}") if self.dpi_box.isEnabled() else ""
-        )
-        good = bool(options.formats) and bool(options.folder) and bool(self.name_edit.text().strip())
-        self.export_button.setEnabled(good and self._exporter.running is None)
+        several = self._kind in {"sheet", "grid"} and self._layers() != 1
+        self.boxes["html"].setEnabled(not several)
+        want = self.want()
+        drawn = bool(FIGURES & set(want.formats))
+        for widget in (self.width_box, self.height_box):
+            widget.setEnabled(drawn)
+        for combo in (self.theme_box, self.colormap_box):
+            combo.setEnabled(drawn or "html" in want.formats)
+        self.dpi_box.setEnabled("png" in want.formats)
+        problem = self._problem(want)
+        note = problem
+        if not problem and several and self.boxes["html"].isChecked():
+            note = tr("An interactive page is of one layer: name it under Layers.")
+        elif not problem and has_figures(self._kind) and "png" in want.formats:
+            width, height = round(want.width * want.dpi), round(want.height * want.dpi)
+            note = tr("{w} × {h} pixels", w=f"{width:,}", h=f"{height:,}")
+        self.note.setText(note)
+        good = bool(want.formats) and bool(self.folder_edit.text().strip()) and bool(self.name_edit.text().strip())
+        self.export_button.setEnabled(good and not problem and self._exporter.running is None)
         self._timer.start()
 
-    def _ask_preview(self) -> None:
-        options = self.options()
-        if not FIGURES & set(options.formats):
-            self.preview.setText(tr("Numbers only: no figure to preview."))
-            return
-        # The preview is the file's own layout, drawn with as many dots as the screen shows.
-        shown = replace(options, formats=("png",), dpi=self._preview_dpi(options))
-        self._bytes = []
-        self._ctx.engine.request(
-            self._exporter.message(shown, self._view, "preview"),
-            on_part=self._on_preview_part, on_reply=self._on_preview, on_error=self._on_preview_error,
-            slot="export.preview", owner=self,
-        )  # fmt: skip
+    def _layers(self) -> int:
+        try:
+            return len(indices(self.layers_edit.text() or "all", self._ctx.selection.n_layers))
+        except DecoderscopeError:
+            return 0
 
-    def _preview_dpi(self, options: ExportOptions) -> int:
-        room, ratio = self.preview.size(), self.devicePixelRatioF()
-        fitting = min(room.width() / options.width, room.height() / options.height) * ratio
-        return int(min(max(fitting, 36), 1200))
-
-    def _on_preview_part(self, part: FilePart, arrays: Arrays) -> None:
-        if part.offset == 0:
-            self._bytes = []
-        self._bytes.append(np.asarray(arrays["data"], dtype=np.uint8).tobytes())
-
-    def _on_preview(self, *_: object) -> None:
-        pixmap = QPixmap()
-        if pixmap.loadFromData(b"".join(self._bytes), "PNG"):
-            ratio = self.devicePixelRatioF()
-            room = self.preview.size() * ratio
-            if pixmap.width() > room.width() or pixmap.height() > room.height():
-                pixmap = pixmap.scaled(
-                    room, Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
-                )
-            pixmap.setDevicePixelRatio(ratio)
-            self.preview.setPixmap(pixmap)
-
-    def _on_preview_error(self, error: ErrorInfo) -> None:
-        if error.code not in QUIET_CODES:
-            self.preview.setText(error.message)
+    def _problem(self, want: Want) -> str:
+        """Why this can't be asked for; empty where it can."""
+        if want.kind == PANEL:
+            return ""
+        if want.kind == "activation" and not any(names_in(want.names)):
+            return tr("Name at least one activation.")
+        try:
+            message_of(want, self._panel)
+        except DecoderscopeError as error:
+            return str(error)
+        return ""
 
     def _choose_folder(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Folder for the files"), self.folder_edit.text())
@@ -287,16 +384,23 @@ class ExportDialog(QDialog):
             self.accept()
 
 
-def _add_row(form: QGridLayout, text: str, widget: QWidget, extra: QWidget | None = None) -> None:
-    row = form.rowCount()
-    label = QLabel(text)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setBuddy(widget)
-    widget.setAccessibleName(text)
-    form.addWidget(label, row, 0)
-    form.addWidget(widget, row, 1, 1, 1 if extra is not None else 2)
-    if extra is not None:
-        form.addWidget(extra, row, 2)
+def kind_texts(panel: Panel) -> list[tuple[str, str]]:
+    """The kinds with their names, what the panel shows as it looks first."""
+    texts = {
+        PANEL: tr("{title}: as on the screen, and its tables", title=tr(panel.title)),
+        "attention": tr("Attention: one head's matrix"),
+        "sheet": tr("Attention: a sheet of heads on one colour scale"),
+        "grid": tr("Attention: a grid of heads, each on its own scale"),
+        "text": tr("Text: its tokens tinted"),
+        "sampler": tr("Sampling: the next token's waterfall"),
+        "kv-growth": tr("KV cache: its growth"),
+        "rope": tr("RoPE: planes of the query and the key"),
+        "lens": tr("Lens: the top token of every layer"),
+        "activation": tr("Activations by name"),
+    }
+    model = panel.ctx.session.model
+    turned = model is not None and model.positions == "rope"
+    return [(kind, texts[kind]) for kind in KINDS if kind != "rope" or turned]
 
 
 def _choices(theme: Theme, label: str, items: list[tuple[Any, str]], current: object) -> ValueCombo:
@@ -306,12 +410,11 @@ def _choices(theme: Theme, label: str, items: list[tuple[Any, str]], current: ob
     return box
 
 
-def _inches(value: float) -> QDoubleSpinBox:
+def _inches() -> QDoubleSpinBox:
     box = QDoubleSpinBox()
-    box.setRange(1.0, 60.0)
+    box.setRange(MIN_INCHES, MAX_INCHES)
     box.setDecimals(1)
     box.setSingleStep(0.5)
     box.setSuffix(tr(" in"))
     box.lineEdit().setTextMargins(6, 0, 6, 0)
-    box.setValue(value)
     return box

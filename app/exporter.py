@@ -1,73 +1,120 @@
-"""Exports of the attention matrix: what was chosen, one under way at a time, how it ended."""
+"""Exports: what was chosen, one under way at a time, how it ended."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from PySide6.QtCore import QObject, QStandardPaths, QUrl, Signal
+from PySide6.QtCore import QObject, QStandardPaths, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
+from app.export_subjects import PANEL, Want, kind_of, message_of, stem_of
 from app.files import FileExport
 from app.i18n import tr
 from app.notify import QUIET_CODES, Trouble
+from app.panel_files import PanelExport
 from app.widgets.toast import Toast
 from model.colormaps import ONE_SIGNED
-from model.protocol.export_requests import ExportAttention, FigureFormat, FigureTheme
+from model.protocol.errors import DecoderscopeError
+from model.protocol.export_kinds import EXPORT_KINDS
+from model.protocol.export_requests import FigureTheme
 
 if TYPE_CHECKING:
     from app.context import AppContext
     from app.export_dialog import ExportDialog
+    from app.panels.base import Panel
     from model.protocol.wire import ErrorInfo
 
-Span = tuple[int, int]
-FORMATS: tuple[FigureFormat, ...] = ("png", "svg", "pdf", "csv", "npz")
-STEM = "attention"
-"""A file's name where nothing of the wanted one can be used."""
+Size = tuple[float, float]
+KINDS = (PANEL, *(name for name in EXPORT_KINDS if name not in {"run", "logits", "kv"}))
+"""What the window exports; a run has its own dialog, logits and kv are names of activations."""
+PANEL_FORMATS = ("png", "csv", "json", "npz")
+FORMATS = ("png", "svg", "pdf", "html", "csv", "npz", "json", "safetensors")
+"""All formats, in the order in which they are offered."""
+MIN_INCHES, MAX_INCHES, MIN_DPI, MAX_DPI = 1.0, 60.0, 36, 1200
+
+
+def formats_of(kind: str) -> tuple[str, ...]:
+    """The formats of a kind, in the order in which they are offered."""
+    known = PANEL_FORMATS if kind == PANEL else EXPORT_KINDS[kind].formats
+    return tuple(name for name in FORMATS if name in known)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What was chosen last, as it is remembered."""
+    """What was chosen last, as it is remembered. `kind` "": what the panel shows; `sizes` in inches by kind."""
 
-    formats: tuple[FigureFormat, ...] = ("png", "csv")
+    kind: str = ""
+    formats: tuple[str, ...] = ("png", "csv")
     theme: FigureTheme = "light"
     colormap: str = "viridis"
-    width: float = 7.0
-    height: float = 6.0
+    sizes: Mapping[str, Size] = field(default_factory=dict)
     dpi: int = 200
     whole: bool = True
+    layers: str = "all"
+    heads: str = "all"
     folder: str = ""
 
     @classmethod
     def remembered(cls, values: dict[str, Any]) -> ExportOptions:
         """Options from the preferences; what does not fit is left at its default."""
         default = cls()
-        formats = tuple(f for f in FORMATS if f in values.get("formats", default.formats)) or default.formats
-        theme = values.get("theme") if values.get("theme") in {"light", "dark", "transparent"} else default.theme
+        found = values.get("formats", default.formats)
+        formats = tuple(f for f in FORMATS if f in found) if isinstance(found, list | tuple) else ()
+        theme = values.get("theme") if values.get("theme") in get_args(FigureTheme) else default.theme
         colormap = values.get("colormap") if values.get("colormap") in ONE_SIGNED else default.colormap
+        sizes = values.get("sizes")
         return cls(
-            formats=formats, theme=theme or default.theme, colormap=colormap or default.colormap,
-            width=_number(values.get("width"), default.width, 1, 60),
-            height=_number(values.get("height"), default.height, 1, 60),
-            dpi=int(_number(values.get("dpi"), default.dpi, 36, 1200)),
-            whole=bool(values.get("whole", default.whole)), folder=str(values.get("folder", "")),
+            kind=str(values.get("kind")) if values.get("kind") in KINDS else default.kind,
+            formats=formats or default.formats, theme=cast("FigureTheme", theme), colormap=str(colormap),
+            sizes={str(kind): _size(size, EXPORT_KINDS[kind].size) for kind, size in sizes.items()
+                   if kind in EXPORT_KINDS} if isinstance(sizes, dict) else {},
+            dpi=int(_number(values.get("dpi"), default.dpi, MIN_DPI, MAX_DPI)),
+            whole=bool(values.get("whole", default.whole)),
+            layers=str(values.get("layers") or default.layers), heads=str(values.get("heads") or default.heads),
+            folder=str(values.get("folder", "")),
         )  # fmt: skip
 
     def as_values(self) -> dict[str, Any]:
         """For the preferences."""
         return {
-            "formats": list(self.formats), "theme": self.theme, "colormap": self.colormap, "width": self.width,
-            "height": self.height, "dpi": self.dpi, "whole": self.whole, "folder": self.folder,
-        }  # fmt: skip
+            **asdict(self),
+            "formats": list(self.formats),
+            "sizes": {kind: list(size) for kind, size in self.sizes.items()},
+        }
+
+    def formats_for(self, kind: str) -> tuple[str, ...]:
+        """Those of a kind that were chosen; its first one where none was."""
+        known = formats_of(kind)
+        return tuple(name for name in known if name in self.formats) or known[:1]
+
+    def size(self, kind: str) -> Size:
+        """Of a kind's figures, inches."""
+        default = (0.0, 0.0) if kind == PANEL else EXPORT_KINDS[kind].size
+        return self.sizes.get(kind, default)
+
+    def want(self, kind: str, stem: str) -> Want:
+        """All of it, for one kind."""
+        width, height = self.size(kind)
+        return Want(
+            kind=kind, formats=self.formats_for(kind), stem=stem, theme=self.theme, colormap=self.colormap,
+            width=width, height=height, dpi=self.dpi, whole=self.whole, layers=self.layers, heads=self.heads,
+        )  # fmt: skip
 
 
 def _number(value: object, default: float, low: float, high: float) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
     return float(value) if good else default  # type: ignore[arg-type] # checked above
+
+
+def _size(value: object, default: Size) -> Size:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return default
+    width, height = (_number(one, 0, MIN_INCHES, MAX_INCHES) for one in value)
+    return (width, height) if width and height else default
 
 
 def default_folder() -> Path:
@@ -76,74 +123,64 @@ def default_folder() -> Path:
     return Path(place) / "Decoderscope" if place else Path.home()
 
 
-def safe_stem(text: str) -> str:
-    """A file name without an extension that every file system takes."""
-    stem = re.sub(r"[^\w.\-]+", "-", text, flags=re.UNICODE).strip("-. ")
-    return stem[:120] or STEM
-
-
 class Exporter(QObject):
     """One export at a time, with or without the dialog; says how it ended."""
 
     ended = Signal(object)  # list[Path], empty when it failed or was cancelled
 
-    def __init__(self, ctx: AppContext, window: QWidget) -> None:
-        super().__init__(window)
-        self.ctx, self.window = ctx, window
+    def __init__(self, ctx: AppContext, parent: QObject | None = None) -> None:
+        super().__init__(parent or ctx.session)
+        self.ctx = ctx
         self.options = ExportOptions.remembered(ctx.settings.panel("export"))
-        self.running: FileExport | None = None
+        self.running: FileExport | PanelExport | None = None
         self.toast: Toast | None = None
+        self._panel: Panel | None = None
 
-    def open(self, view: tuple[Span, Span]) -> ExportDialog:
-        """The dialog for the matrix whose rows and columns `view` are in sight."""
+    @classmethod
+    def shared(cls, ctx: AppContext) -> Exporter:
+        """The window's one, made on first use."""
+        found = ctx.session.findChild(cls, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        return found if isinstance(found, cls) else cls(ctx)
+
+    def open(self, panel: Panel) -> ExportDialog:
+        """The dialog, with what `panel` shows chosen."""
         from app.export_dialog import ExportDialog  # noqa: PLC0415 - it needs this file
 
-        dialog = ExportDialog(self, view)
+        dialog = ExportDialog(self, panel)
         dialog.open()
         return dialog
 
-    def again(self, view: tuple[Span, Span]) -> None:
-        """Exports as last time, beside what is there already, without asking."""
-        folder = Path(self.options.folder or default_folder())
-        stem = free_stem(folder, self.stem(), self.options.formats)
-        self.start(self.message(self.options, view, stem), folder, overwrite=False)
+    def again(self, panel: Panel) -> None:
+        """Exports what `panel` shows with the options used last, beside what is there already, without asking."""
+        kind = kind_of(panel)
+        folder = Path(self.options.folder or default_folder()).expanduser()
+        stem = free_stem(folder, stem_of(kind, panel), self.options.formats_for(kind))
+        self.start(panel, self.options.want(kind, stem), folder, overwrite=False)
 
-    def stem(self) -> str:
-        """A name that says what the picture is of."""
-        view, model = self.ctx.selection.view, self.ctx.session.model
-        layer = "all" if view.layer == "all" else f"L{view.layer}"
-        head = view.head if isinstance(view.head, str) else f"H{view.head}"
-        return safe_stem(f"{model.name if model else ''}-{layer}-{head}-{view.stage}")
-
-    def message(self, options: ExportOptions, view: tuple[Span, Span], stem: str) -> ExportAttention:
-        """The request for the engine."""
-        selection = self.ctx.selection
-        rows, cols = ((0, 0), (0, 0)) if options.whole else view
-        return ExportAttention(
-            view=selection.view, rows=rows, cols=cols, scale=selection.scale,
-            fixed=selection.fixed and selection.stage == "weights", ignore_first=selection.ignore_first,
-            formats=options.formats, theme=options.theme, colormap=options.colormap, width=options.width,
-            height=options.height, dpi=options.dpi, stem=stem,
-        )  # fmt: skip
-
-    def start(self, message: ExportAttention, folder: Path, *, overwrite: bool) -> None:
+    def start(self, panel: Panel, want: Want, folder: Path, *, overwrite: bool) -> None:
         """Writes the files; one export at a time."""
         if self.running is not None:
             self.ctx.notify.say(tr("An export is under way."))
             return
         try:
+            message = None if want.kind == PANEL else message_of(want, panel)
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             words = tr("The folder {folder} can't be made: {why}. Choose another one.")
-            message_text = words.format(folder=folder, why=error.strerror or error)
-            self.ctx.notify.fail(Trouble(title=tr("The export did not work"), message=message_text))
-            self.ended.emit([])
+            self._refuse(words.format(folder=folder, why=error.strerror or error))
             return
-        self.running = FileExport(self.ctx.engine, folder, overwrite=overwrite, parent=self)
-        self.running.finished.connect(self._on_finished)
-        self.running.failed.connect(self._on_failed)
-        self.ctx.notify.say(tr("Exporting …"))
-        self.running.start(message)
+        except DecoderscopeError as error:
+            self._refuse(str(error))
+            return
+        self._panel = panel
+        if message is None:
+            made = PanelExport(panel, folder, overwrite=overwrite, parent=self)
+            self._begin(made)
+            made.start(want.formats, want.stem)
+        else:
+            export = FileExport(self.ctx.engine, folder, overwrite=overwrite, parent=self)
+            self._begin(export)
+            export.start(message)
 
     def cancel(self) -> None:
         """Stops the export under way; no half of a file is left."""
@@ -155,19 +192,30 @@ class Exporter(QObject):
         self.options = options
         self.ctx.settings.update_panel("export", **options.as_values())
 
+    def _begin(self, export: FileExport | PanelExport) -> None:
+        self.running = export
+        export.finished.connect(self._on_finished)
+        export.failed.connect(self._on_failed)
+        self.ctx.notify.say(tr("Exporting …"))
+
+    def _refuse(self, why: str) -> None:
+        self.ctx.notify.fail(Trouble(title=tr("The export did not work"), message=why))
+        self.ended.emit([])
+
     def _on_finished(self, files: list[Path]) -> None:
-        self._end()
+        panel = self._end()
         names = ", ".join(path.name for path in files)
         self.ctx.notify.say(tr("Exported {names}", names=names))
         folder = files[0].parent if files else default_folder()
-        if self.toast is not None:
+        if self.toast is not None and isValid(self.toast):
             self.toast.close()
-        self.toast = Toast(self.ctx.theme, self.window)
-        self.toast.say(
-            tr("Exported {n} files to {folder}", n=len(files), folder=str(folder)),
-            tr("Open folder"),
-            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))),
-        )
+        if panel is not None:
+            self.toast = Toast(self.ctx.theme, panel.window())
+            self.toast.say(
+                tr("Exported {n} files to {folder}", n=len(files), folder=str(folder)),
+                tr("Open folder"),
+                lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))),
+            )
         self.ended.emit(files)
 
     def _on_failed(self, error: ErrorInfo) -> None:
@@ -178,13 +226,15 @@ class Exporter(QObject):
             self.ctx.notify.engine_error(tr("The export did not work"), error)
         self.ended.emit([])
 
-    def _end(self) -> None:
+    def _end(self) -> Panel | None:
         if self.running is not None:
             self.running.deleteLater()
             self.running = None
+        panel, self._panel = self._panel, None
+        return panel
 
 
-def free_stem(folder: Path, stem: str, formats: tuple[FigureFormat, ...]) -> str:
+def free_stem(folder: Path, stem: str, formats: tuple[str, ...]) -> str:
     """`stem`, or `stem`-2, -3 …: the first under which none of the files exists."""
     number, candidate = 1, stem
     while any((folder / f"{candidate}.{f}").exists() for f in formats):

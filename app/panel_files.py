@@ -1,146 +1,144 @@
-"""A panel's data and its picture as files: what is on the screen as PNG, its tables as CSV or JSON, its figure as
-SVG or PDF where the engine draws one."""
+"""A panel's picture and its tables as files: as on the screen as PNG, its tables as CSV, JSON or NPZ."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, QSaveFile, Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage, QPainter, QRegion
-from PySide6.QtWidgets import QFileDialog, QWidget
+import numpy as np
+from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QImage, QPainter, QRegion
+from PySide6.QtWidgets import QWidget
 
-from app.exporter import default_folder, safe_stem
-from app.files import FileExport
 from app.i18n import tr
-from app.notify import QUIET_CODES, Trouble
-from app.widgets.toast import Toast
+from app.version import version
+from model.protocol.export_requests import FileInfo, FilePart
+from model.protocol.file_writing import FileWriteError, IncomingFiles
+from model.protocol.wire import ErrorInfo
 
 if TYPE_CHECKING:
     from app.panels.base import Panel
-    from model.protocol.wire import ErrorInfo
 
 Table = tuple[str, list[list[str]]]
 """A name and its lines of cells."""
 PICTURE_RATIO = 2.0
+ABOUT = "about"
 
 
-class PanelFiles(QObject):
-    """One file of one panel at a time. `ended` carries the path, None when it did not come to one."""
+def copy_picture(panel: Panel) -> None:
+    """The panel as it looks, on the clipboard."""
+    QGuiApplication.clipboard().setImage(picture(panel))
+    panel.ctx.notify.say(tr("Copied."))
 
-    ended = Signal(object)
-    _written = Signal(str, str)  # path, error
 
-    def __init__(self, panel: Panel) -> None:
-        super().__init__(panel)
-        self._panel, self._ctx = panel, panel.ctx
+class PanelExport(QObject):
+    """Files of one panel under way: as FileExport, ends with exactly one of `finished` and `failed`, and neither
+    leaves half a file. `progressed` is never told: it takes no longer than the engine takes to send the tables."""
+
+    progressed = Signal(object)
+    finished = Signal(object)  # list[Path]
+    failed = Signal(object)  # ErrorInfo
+    _written = Signal(object)  # list[Path] or ErrorInfo; from the writing thread
+
+    def __init__(self, panel: Panel, folder: Path, *, overwrite: bool, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._panel, self._folder, self._overwrite = panel, folder, overwrite
         self._thread: threading.Thread | None = None
-        self._figure: FileExport | None = None
-        self.dialog: QFileDialog | None = None
-        self._written.connect(self._on_written, Qt.ConnectionType.QueuedConnection)
+        self._over = False
+        self._written.connect(self._end, Qt.ConnectionType.QueuedConnection)
 
-    def open(self) -> QFileDialog:
-        """Asks for a name; its ending says what is written."""
-        kinds = [tr("Picture, as on the screen (*.png)"), tr("Tables (*.csv)"), tr("Tables (*.json)")]
-        if self._panel.figure(("svg",), "light", "") is not None:
-            kinds += [tr("Figure for print (*.svg)"), tr("Figure for print (*.pdf)")]
-        folder = self._ctx.settings.panel("export").get("folder") or str(default_folder())
-        dialog = QFileDialog(self._panel.window(), tr("Export {title}", title=tr(self._panel.title)), str(folder))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setNameFilters(kinds)
-        dialog.filterSelected.connect(lambda kind: dialog.setDefaultSuffix(kind.rpartition(".")[2].rstrip(")")))
-        dialog.setDefaultSuffix("png")
-        dialog.selectFile(f"{self.stem()}.png")
-        dialog.fileSelected.connect(lambda path: self.save(Path(path)))
-        self.dialog = dialog
-        dialog.open()
-        return dialog
+    @property
+    def running(self) -> bool:
+        """Between `start` and the end."""
+        return not self._over
 
-    def stem(self) -> str:
-        """A name that says what is in the file."""
-        model = self._ctx.session.model
-        return safe_stem(f"{model.name if model else ''}-{self._panel.panel_id}")
-
-    def copy_picture(self) -> None:
-        """The panel as it looks, on the clipboard."""
-        QGuiApplication.clipboard().setImage(picture(self._panel))
-        self._ctx.notify.say(tr("Copied."))
-
-    def save(self, path: Path) -> None:
-        """Writes one file; nothing is left of one that could not be written whole."""
-        if self._thread is not None or self._figure is not None:
-            self._ctx.notify.say(tr("An export is under way."))
-            return
-        kind = path.suffix.lower().lstrip(".")
-        if kind in {"csv", "json"}:
-            self._panel.tables(lambda tables: self._start(path, lambda: as_text(tables, kind).encode()))
-        elif kind in {"svg", "pdf"} and self._save_figure(path, kind):
-            return
+    def start(self, formats: Sequence[str], stem: str) -> None:
+        """Takes the picture now and the tables when they are there; once only."""
+        image = picture(self._panel) if "png" in formats else None
+        if set(formats) <= {"png"}:
+            self._write(formats, stem, image, [])
         else:
-            image = picture(self._panel)
-            self._start(path if kind == "png" else path.with_suffix(".png"), lambda: as_png(image))
+            self._panel.tables(lambda tables: self._write(formats, stem, image, [about(self._panel), *tables]))
 
-    # inside
+    def cancel(self) -> None:
+        """Ends it, unless it is being written already, which takes no time."""
+        if self._thread is None:
+            self._end(ErrorInfo(code="cancelled", message=""))
 
-    def _start(self, path: Path, make: Callable[[], bytes]) -> None:
-        """Formats and writes on a thread of its own: a large table takes longer than a frame."""
-        self._thread = threading.Thread(target=self._write, args=(path, make), name="panel file", daemon=True)
-        self._thread.start()
-
-    def _write(self, path: Path, make: Callable[[], bytes]) -> None:
-        self._written.emit(str(path), write_whole(path, make()))
-
-    def _on_written(self, path: str, error: str) -> None:
+    def close(self) -> None:
+        """Ends it and waits for the disk, without a signal: for the end of the program."""
+        self._over = True
         if self._thread is not None:
             self._thread.join()
-            self._thread = None
-        if error:
-            words = tr("{path} could not be written: {why}. Choose another place.", path=path, why=error)
-            self._ctx.notify.fail(Trouble(title=tr("The export did not work"), message=words))
-            self.ended.emit(None)
+
+    def _write(self, formats: Sequence[str], stem: str, image: QImage | None, tables: list[Table]) -> None:
+        """On a thread of its own: a large table takes longer than a frame to be formatted."""
+        if self._over or self._thread is not None:
+            return
+
+        def write() -> None:
+            made = [(name, content(name, image, tables)) for name in formats]
+            self._written.emit(write_files(self._folder, stem, made, overwrite=self._overwrite))
+
+        self._thread = threading.Thread(target=write, name="panel files", daemon=True)
+        self._thread.start()
+
+    def _end(self, outcome: list[Path] | ErrorInfo) -> None:
+        if self._thread is not None:
+            self._thread.join()
+        if self._over:
+            return
+        self._over = True
+        if isinstance(outcome, ErrorInfo):
+            self.failed.emit(outcome)
         else:
-            self._tell(Path(path))
+            self.finished.emit(outcome)
 
-    def _save_figure(self, path: Path, kind: str) -> bool:
-        theme = "dark" if self._ctx.theme.dark else "light"
-        message = self._panel.figure((kind,), theme, path.stem)
-        if message is None:
-            return False
-        self._figure = FileExport(self._ctx.engine, path.parent, overwrite=True, parent=self)
-        self._figure.finished.connect(self._on_figure)
-        self._figure.failed.connect(self._on_figure_failed)
-        self._figure.start(message)
-        return True
 
-    def _on_figure(self, files: list[Path]) -> None:
-        self._end_figure()
-        self._tell(files[0])
+def content(kind: str, image: QImage | None, tables: Sequence[Table]) -> bytes:
+    """A file's bytes."""
+    if kind == "png":
+        assert image is not None
+        return as_png(image)
+    return as_npz(tables) if kind == "npz" else as_text(tables, kind).encode("utf-8", "backslashreplace")
 
-    def _on_figure_failed(self, error: ErrorInfo) -> None:
-        self._end_figure()
-        if error.code not in QUIET_CODES:
-            self._ctx.notify.engine_error(tr("The export did not work"), error)
-        self.ended.emit(None)
 
-    def _end_figure(self) -> None:
-        if self._figure is not None:
-            self._figure.deleteLater()
-            self._figure = None
+def write_files(
+    folder: Path, stem: str, made: Sequence[tuple[str, bytes]], *, overwrite: bool
+) -> list[Path] | ErrorInfo:
+    """Writes all of them or none; the reason when it could not."""
+    infos = []
+    try:
+        with IncomingFiles(folder, overwrite=overwrite) as files:
+            for kind, data in made:
+                name, digest = f"{stem}.{kind}", hashlib.sha256(data).hexdigest()
+                files.add(FilePart(name=name, offset=0, last=True, sha256=digest), data)
+                infos.append(FileInfo(name=name, format=kind, size=len(data), sha256=digest))
+            return files.finish(infos)
+    except FileWriteError as error:
+        return ErrorInfo.of(error)
 
-    def _tell(self, path: Path) -> None:
-        self._ctx.settings.update_panel("export", folder=str(path.parent))
-        self._ctx.notify.say(tr("Exported {names}", names=path.name))
-        toast = Toast(self._ctx.theme, self._panel.window())
-        toast.say(
-            tr("Exported {names}", names=path.name),
-            tr("Open folder"),
-            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.parent))),
-        )
-        self.ended.emit(path)
+
+def about(panel: Panel) -> Table:
+    """Where a panel's numbers come from: model and hash, text, ids' hash, what is selected."""
+    session, selection = panel.ctx.session, panel.ctx.selection
+    model = session.model
+    facts: list[tuple[str, object]] = [("panel", panel.panel_id), ("version", version())]
+    if model is not None:
+        facts += [("model", model.name), ("model_sha256", model.sha256), ("model_source", model.source)]
+        facts += [("dtype", model.dtype), ("device", model.device)]
+    if session.run is not None:
+        ids = np.asarray([token.id for token in session.path_tokens()], dtype="<i8")
+        facts += [("prompt", session.prefilled_text), ("text", session.run_text)]
+        facts += [("ids_sha256", hashlib.sha256(ids.tobytes()).hexdigest())]
+        facts += [("n_prompt", session.n_prompt), ("length", session.length), ("layer", selection.layer)]
+        facts += [("head", selection.head), ("query", selection.query), ("key", selection.key)]
+    return ABOUT, [[name, str(value)] for name, value in facts]
 
 
 def picture(widget: QWidget) -> QImage:
@@ -173,6 +171,25 @@ def as_text(tables: Sequence[Table], kind: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def as_npz(tables: Sequence[Table]) -> bytes:
+    """Two arrays a table: NAME str (lines, cells), "" where a line is shorter, and NAME.numbers float64 of the same
+    shape, NaN where a cell is no number. A float32 that is converted back is the very one."""
+    arrays: dict[str, Any] = {}
+    for name, lines in tables:
+        key = name.replace("/", "∕").replace("\\", "∖").replace("\0", "")
+        shape = (len(lines), max(map(len, lines), default=0))
+        cells = np.full(shape, "", dtype=object)
+        numbers = np.full(shape, np.nan)
+        for row, line in enumerate(lines):
+            for column, text in enumerate(line):
+                cells[row, column] = text
+                numbers[row, column] = float(text) if _is_number(text) else np.nan
+        arrays[key], arrays[f"{key}.numbers"] = cells.astype(np.str_), numbers
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue()
+
+
 def as_tabs(tables: Sequence[Table]) -> str:
     """Tables for the clipboard: cells between tabs, each table under its name where there are several."""
     parts = []
@@ -186,13 +203,6 @@ def _plain_cell(text: str) -> str:
     """A cell without the characters that end one, and that starts no formula."""
     text = text.replace("\t", "⇥").replace("\n", "⏎")
     return f"'{text}" if text[:1] in {"=", "+", "@"} or (text[:1] == "-" and not _is_number(text)) else text
-
-
-def write_whole(path: Path, data: bytes) -> str:
-    """Writes a file at once or not at all; the reason when it could not, else empty."""
-    file = QSaveFile(str(path))
-    good = file.open(QIODevice.OpenModeFlag.WriteOnly) and file.write(data) == len(data) and file.commit()
-    return "" if good else file.errorString()
 
 
 def _cell(text: str) -> str:

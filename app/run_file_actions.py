@@ -1,4 +1,4 @@
-"""Commands about run files, and those that copy what a panel shows: its picture, its values, the line that makes it."""
+"""Commands about run files, and those that take what a panel shows elsewhere: files, picture, values, a line."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from PySide6.QtWidgets import QApplication
 
 from app.command_line import command_line
 from app.commands import Command
+from app.export_subjects import PANEL, kind_of, message_of, shown
+from app.exporter import Exporter
 from app.i18n import tr
 from app.notify import WayOut
-from app.panel_files import as_tabs
-from model.protocol.figure_requests import ExportSampler, ExportText
+from app.panel_files import as_tabs, copy_picture
 
 if TYPE_CHECKING:
     from app.context import AppContext
     from app.panels.attention import AttentionPanel
     from app.panels.base import Panel
     from app.window import MainWindow
+    from model.protocol.export_requests import FileRequest
     from model.protocol.run_file_requests import OpenRunReply
-    from model.protocol.wire import Request
 
 
 def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
-    """Save the run, go on with a recorded one; copy from the panel in use."""
+    """Save the run, go on with a recorded one; export and copy from the panel in use."""
     session = ctx.session
     session.files.opened.connect(lambda reply: tell_recorded(ctx, reply))
 
@@ -48,8 +49,12 @@ def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...
                 enabled=lambda: has_run() and not session.busy),
         Command(id="file.go_on", title="Go on with the model of this run", menu="File", run=session.files.go_on,
                 enabled=lambda: session.files.recorded and not session.busy),
+        Command(id="file.export", title="Export the panel …", shortcuts=("Ctrl+E",), menu="File", group=2,
+                run=on_panel(lambda panel: panel.export()), enabled=has_run),
+        Command(id="file.export_again", title="Export again", shortcuts=("Ctrl+Shift+E",), menu="File", group=2,
+                run=on_panel(lambda panel: Exporter.shared(ctx).again(panel)), enabled=has_run),
         Command(id="file.copy_picture", title="Copy the panel as a picture", shortcuts=("Ctrl+Shift+C",), menu="File",
-                group=3, enabled=has_run, run=on_panel(lambda panel: panel.files().copy_picture())),
+                group=3, enabled=has_run, run=on_panel(copy_picture)),
         Command(id="file.copy_values", title="Copy the panel's values", menu="File", group=3, enabled=has_run,
                 run=on_panel(copy_values)),
         Command(id="file.copy_command", title="Copy the command line", menu="File", group=3, enabled=has_run,
@@ -93,25 +98,15 @@ def copy_values(panel: Panel) -> None:
 
 
 def copy_command(panel: Panel) -> None:
-    """The line that makes the panel's figure, or the attention's where it has none of its own."""
-    message = figure_of(panel)
-    line = command_line(panel.ctx.session, message) if message is not None else ""
+    """The line that makes what the panel shows, as it would be exported."""
+    kind, options = kind_of(panel), Exporter.shared(panel.ctx).options
+    if kind != PANEL:
+        message: FileRequest | None = message_of(options.want(kind, ""), panel)
+    else:
+        message = shown(panel)
+    line = command_line(panel.ctx.session, message) if message is not None else panel.line()
     if not line:
         panel.ctx.notify.say(tr("No command line can make this; save the run and export from its file."))
         return
     QGuiApplication.clipboard().setText(line)
     panel.ctx.notify.say(tr("Copied: {line}", line=line))
-
-
-def figure_of(panel: Panel) -> Request | None:
-    """The export that stands for what a panel shows; None where there is none."""
-    ctx = panel.ctx
-    if panel.panel_id == "attention":
-        attention = cast("AttentionPanel", panel)
-        exporter = attention.exporter()
-        return exporter.message(exporter.options, attention.main.heat.wanted()[:2], "attention")
-    if panel.panel_id == "sampling":
-        return ExportSampler(settings=ctx.session.sampler)
-    if panel.panel_id in {"timeline", "prompt"}:
-        return ExportText()
-    return panel.figure(("png",), "dark" if ctx.theme.dark else "light", "")

@@ -20,7 +20,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.amounts import size
-from app.exporter import default_folder, safe_stem
+from app.export_subjects import safe_stem
+from app.exporter import default_folder
 from app.files import FileExport
 from app.i18n import tr
 from app.model_desk import RUN_SUFFIX

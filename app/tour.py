@@ -234,13 +234,13 @@ def _sliders(driver: Driver) -> None:
 
 def export(driver: Driver) -> None:
     """The matrix in view in every format, by the real export."""
-    from app.exporter import ExportOptions  # noqa: PLC0415
+    from app.exporter import Exporter, ExportOptions  # noqa: PLC0415
 
     panel: AttentionPanel = driver.window.docks["attention"].panel  # type: ignore[assignment] # by its id
     ended: list[list[Path]] = []
-    exporter = panel.exporter()
+    exporter = Exporter.shared(panel.ctx)
     exporter.ended.connect(ended.append)
-    exporter.remember(ExportOptions(formats=FORMATS, folder=str(driver.out)))  # type: ignore[arg-type]
+    exporter.remember(ExportOptions(formats=FORMATS, folder=str(driver.out)))
     driver.press("Ctrl+Shift+E")
     driver.wait(lambda: ended, "exporting the attention matrix")
     if not ended[0]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt
@@ -11,14 +12,16 @@ from PySide6.QtWidgets import QGridLayout, QSplitter, QWidget
 
 from app.commands import Command
 from app.panels.attention_controls import AttentionControls
+from app.panels.attention_copy import attention_tables
 from app.panels.attention_map import MapView
 from app.panels.attention_side import SideView
 from app.panels.base import Changes, Need, Panel
 from app.session import Topic
 
 if TYPE_CHECKING:
-    from app.exporter import Exporter
+    from app.panel_files import Table
     from model.protocol.attention_requests import HeadView
+    from model.protocol.wire import Request
 
 SIDE_WIDTH = 226
 NARROW = 620
@@ -73,7 +76,6 @@ class AttentionPanel(Panel):
         self.body.addWidget(self.controls)
         self.body.addWidget(self._split, 1)
         self._side_wanted: bool | None = None
-        self._exporter: Exporter | None = None
         self._sized = False
         self._arrange()
         self._connect_map(self.main)
@@ -99,10 +101,6 @@ class AttentionPanel(Panel):
             Command(id="attention.ignore_first", title="Ignore the first token", menu="View", group=1,
                     enabled=has_run, checked=lambda: self.ctx.selection.ignore_first,
                     run=lambda: self.ctx.selection.set_ignore_first(not self.ctx.selection.ignore_first)),
-            Command(id="file.export", title="Export the attention …", shortcuts=("Ctrl+E",), menu="File", group=2,
-                    run=self.export, enabled=has_run),
-            Command(id="file.export_again", title="Export again", shortcuts=("Ctrl+Shift+E",), menu="File", group=2,
-                    run=self.export_again, enabled=has_run),
         )  # fmt: skip
 
     def refresh(self, changes: Changes) -> None:
@@ -141,21 +139,15 @@ class AttentionPanel(Panel):
         """The exact values as a table, or the map again."""
         self.main.show_table(shown=not self.main.as_table)
 
-    def export(self) -> None:
-        """Opens the export dialog for the matrix in view."""
-        self.exporter().open(self.main.heat.wanted()[:2])
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        attention_tables(self, self.main.heat, self.ctx.selection.view, done)
 
-    def export_again(self) -> None:
-        """Exports with the options used last, without asking."""
-        self.exporter().again(self.main.heat.wanted()[:2])
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
+        from app.export_subjects import plain  # noqa: PLC0415 - not before it is asked for
 
-    def exporter(self) -> Exporter:
-        """What exports this panel's matrix; made on first use."""
-        if self._exporter is None:
-            from app.exporter import Exporter  # noqa: PLC0415 - not before it is asked for
-
-            self._exporter = Exporter(self.ctx, self.window())
-        return self._exporter
+        rows, cols = self.main.heat.wanted()[:2]
+        message = plain("attention", self.ctx)
+        return replace(message, rows=rows, cols=cols, formats=formats, theme=theme, stem=stem)  # type: ignore[call-arg]
 
     # inside
 

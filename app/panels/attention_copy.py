@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +11,23 @@ from numpy.typing import NDArray
 from PySide6.QtGui import QGuiApplication
 
 from app.i18n import tr
-from model.protocol.attention_requests import CellReply, GetCell, GetMatrix, GetRow, HeadView, LineReply, MatrixReply
+from model.protocol.attention_requests import (
+    CellReply,
+    GetCell,
+    GetColumn,
+    GetMatrix,
+    GetRow,
+    HeadView,
+    LineReply,
+    MatrixReply,
+)
 
 if TYPE_CHECKING:
+    from app.panel_files import Table
     from app.panels.base import Panel
     from app.widgets.heatmap import HeatMap
     from model.protocol.framing import Arrays
+    from model.protocol.wire import Request
 
 MOST_CELLS = 65_536
 
@@ -58,6 +70,50 @@ def _copy_matrix(panel: Panel, heat: HeatMap, view: HeadView) -> None:
             _put(panel, table_text(row_pieces, col_pieces, np.asarray(arrays["values"])))
 
     panel.ask(GetMatrix(view=view, rows=rows, cols=cols, height=height, width=width), came)
+
+
+def attention_tables(panel: Panel, heat: HeatMap, view: HeadView, done: Callable[[list[Table]], None]) -> None:
+    """The chosen query's row and key's column, and the matrix in sight where it is not too large, to `done`."""
+    selection, tokens = panel.ctx.selection, panel.ctx.session.path_tokens()
+    found: list[Table] = []
+    place = f"{view.stage}, layer {view.layer}, head {view.head}"
+    rows, cols = heat.wanted()[:2]
+    height, width = rows[1] - rows[0], cols[1] - cols[0]
+
+    def line(what: str, other: str) -> Callable[[LineReply, Arrays], None]:
+        def came(reply: LineReply, arrays: Arrays) -> None:
+            lines = [[other, "id", "token", "value"]]
+            for token, value in zip(tokens, arrays["values"], strict=False):
+                lines.append([str(token.position), str(token.id), clean(token.piece), number(float(value))])
+            found.append((f"{what} {reply.index} · {place}", lines))
+            follow()
+
+        return came
+
+    def whole(_reply: MatrixReply, arrays: Arrays) -> None:
+        if "values" in arrays:
+            heads = [f"{at} {clean(tokens[at].piece)}" for at in range(*cols)]
+            lines = [["query", "token", *heads]]
+            for at, values in zip(range(*rows), arrays["values"], strict=True):
+                lines.append([str(at), clean(tokens[at].piece), *(number(float(value)) for value in values)])
+            found.append((f"{tr('matrix in sight')} · {place}", lines))
+        follow()
+
+    asked: list[tuple[Request, Callable[..., None]]] = [
+        (GetRow(view=view, query=selection.query), line("query", "key")),
+        (GetColumn(view=view, key=selection.key), line("key", "query")),
+    ]
+    if height * width <= MOST_CELLS:
+        asked.append((GetMatrix(view=view, rows=rows, cols=cols, height=height, width=width), whole))
+
+    def follow() -> None:
+        if asked:
+            message, came = asked.pop(0)
+            panel.ask(message, came, on_error=lambda _error: follow())
+        else:
+            done(found)
+
+    follow()
 
 
 def table_text(rows: list[str], cols: list[str], values: NDArray[np.float32]) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from app.commands import Command
     from app.context import AppContext
-    from app.panel_files import PanelFiles, Table
+    from app.panel_files import Table
     from app.session import Session
     from model.protocol.wire import Priority, Request
 
@@ -88,7 +88,6 @@ class Panel(QWidget):
         self.ctx = ctx
         self.setObjectName(f"panel-{self.panel_id}")
         self._pending: set[str] = set()
-        self._files: PanelFiles | None = None
         self._ask_count, self._unanswered = 0, set[int]()
         self.behind = False
         self._late = QTimer(self)
@@ -124,20 +123,18 @@ class Panel(QWidget):
         done([])
 
     def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:  # noqa: ARG002
-        """The request for the figure the engine draws of what is shown; None where there is none."""
+        """The request (a FileRequest) that makes files of what is shown; None where the engine has none."""
         return None
 
+    def line(self) -> str:
+        """The command line that shows the same, for what is no export; empty where there is none."""
+        return ""
+
     def export(self) -> None:
-        """Asks where to write what is shown."""
-        self.files().open()
+        """Asks how and where to write what is shown."""
+        from app.exporter import Exporter  # noqa: PLC0415 - not before it is asked for
 
-    def files(self) -> PanelFiles:
-        """What writes this panel's files; made on first use."""
-        if self._files is None:
-            from app.panel_files import PanelFiles  # noqa: PLC0415 - not before it is asked for
-
-            self._files = PanelFiles(self)
-        return self._files
+        Exporter.shared(self.ctx).open(self)
 
     def ask(
         self,

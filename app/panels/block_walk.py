@@ -32,7 +32,7 @@ from model.protocol.walk_requests import GetWalk, WalkOp, WalkPlace, WalkReply
 if TYPE_CHECKING:
     from app.panel_files import Table
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo
+    from model.protocol.wire import ErrorInfo, Request
 
 PICTURE = (10, 76)
 """Cells of a card's picture at most, down and across."""
@@ -143,6 +143,13 @@ class BlockWalkPanel(Panel):
                       zip(rows, values, strict=True)]  # fmt: skip
             found.append((f"{self._chosen_id} · {self.detail.what.key()}", lines))
         done(found)
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:  # noqa: ARG002
+        """All activations of the place that is walked through."""
+        from app.export_subjects import numbers  # noqa: PLC0415 - not before it is asked for
+
+        where = {"embed": ("embed",), "head": ("final_norm", "logits")}
+        return numbers(*where.get(self.place, (f"layers.{self._layer()}.*",)), stem=stem)
 
     # commands
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from app.panel_files import Table
     from model.protocol.framing import Arrays
+    from model.protocol.wire import Request
 
 TOP = 48
 WINDOWS = (64, 256, 512)
@@ -153,6 +154,12 @@ class FeedForwardPanel(Panel):
             found.append((grid.title, grid_lines(grid.values, grid.start, pieces, grid.names)))
         found.append((tr("Norms by layer"), norm_lines(self._norms)))
         done(found)
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:  # noqa: ARG002
+        """The layer's activations, of which the panel shows the strongest."""
+        from app.export_subjects import numbers  # noqa: PLC0415 - not before it is asked for
+
+        return numbers(f"layers.{self.where.layer}.mlp.*", stem=stem)
 
     @property
     def shows_experts(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -23,13 +24,14 @@ from PySide6.QtWidgets import (
 )
 
 from app import resources
+from app.amounts import size
 from app.i18n import tr
 from app.panels.base import Changes, Panel
 from app.panels.curves import curves
 from app.panels.expected import ExpectedView
+from app.panels.run_tables import token_table, typed_table
 from app.plain import tip as plain_tip
 from app.session import Topic
-from app.statusbar import size
 from app.widgets.check_box import CheckBox
 from app.widgets.token_strip import TokenStrip, groups_of
 from model.protocol.attention_requests import GetRow, HeadView
@@ -37,13 +39,15 @@ from model.protocol.run_requests import GetExpected
 from model.protocol.values import bytes_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from app.panel_files import Table
     from app.session import Session
     from model.protocol.attention_requests import LineReply
     from model.protocol.framing import Arrays
     from model.protocol.run_requests import ExpectedReply
     from model.protocol.values import Token
+    from model.protocol.wire import Request
 
 MAX_PASTE = 1_000_000
 LONG_WORD = 2_000
@@ -142,6 +146,7 @@ class PromptPanel(Panel):
         "to see its id and the characters it covers; click one to see what the model expected there."
     )
     area: ClassVar[str] = "left"
+    exports: ClassVar[bool] = True
     watches: ClassVar[frozenset[str]] = frozenset(
         {
             Topic.PROMPT,
@@ -225,6 +230,29 @@ class PromptPanel(Panel):
         row.addWidget(examples)
         return row
 
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        """The tokens; where they are tinted by attention, with what the chosen query reads of each."""
+        session, selection = self.ctx.session, self.ctx.selection
+        if not self._follows_run():
+            done([typed_table(session.prompt.tokens)])
+        elif selection.tint != "attention":
+            done([token_table(session)])
+        else:
+            view = HeadView(layer=selection.layer, head=selection.head, stage="weights")
+            title = f"query {selection.query} reads (layer {view.layer}, head {view.head})"
+            self.ask(
+                GetRow(view=view, query=selection.query),
+                lambda _reply, arrays: done([token_table(session, arrays["values"], title)]),
+                on_error=lambda _error: done([token_table(session)]),
+            )
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
+        from app.export_subjects import tinted  # noqa: PLC0415 - not before it is asked for
+
+        if not self._follows_run():
+            return None
+        return replace(tinted(self.ctx), formats=formats, theme=theme, stem=stem)  # type: ignore[arg-type]
+
     # state → widgets
 
     def refresh(self, changes: Changes) -> None:
@@ -300,7 +328,12 @@ class PromptPanel(Panel):
         if session.prompt.notice:
             return session.prompt.notice
         n = len(session.prompt.tokens)
-        text = tr("{n} tokens · {left} left", n=f"{n:,}", left=f"{max(0, session.model.n_ctx - n):,}")
+        left = session.model.n_ctx - n
+        text = (
+            tr("{n} tokens · {left} left", n=f"{n:,}", left=f"{left:,}")
+            if left >= 0
+            else tr("{n} tokens · {over} too many for the context", n=f"{n:,}", over=f"{-left:,}")
+        )
         kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
         if n and 0 < budget < kept:
             text += " · " + tr("needs {bytes} of {budget}", bytes=size(kept), budget=size(budget))

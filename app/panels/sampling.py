@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
 
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
+from app.panels.run_tables import sampling_tables
 from app.session import Topic
 from app.widgets.candidate_table import CandidateTable
 from app.widgets.cdf_plot import CdfPlot
@@ -19,11 +21,16 @@ from app.widgets.readout import Readout
 from app.widgets.slider_row import SliderRow
 from app.widgets.stage_tiles import StageTiles
 from model.protocol.errors import BadValueError
+from model.protocol.figure_requests import ExportSampler
 from model.protocol.values import MAX_SEED, SamplerSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.panel_files import Table
     from model.protocol.run_requests import DistributionReply, StageInfo
     from model.protocol.values import Candidate
+    from model.protocol.wire import Request
 
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
@@ -43,6 +50,7 @@ class SamplingPanel(Panel):
         "distribution. Click a candidate to continue with it."
     )
     area: ClassVar[str] = "right"
+    exports: ClassVar[bool] = True
     needs: ClassVar[Need] = "run"
     watches: ClassVar[frozenset[str]] = frozenset({Topic.SAMPLER, Topic.DISTRIBUTION, Topic.MODEL, Topic.RUN})
 
@@ -95,6 +103,13 @@ class SamplingPanel(Panel):
         height = event.size().height()
         self.cdf.setVisible(height >= self.ctx.theme.px(SHORT))
         self.note.setVisible(height >= self.ctx.theme.px(SHORT))
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        done(sampling_tables(self.ctx.session))
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
+        message = ExportSampler(settings=self.ctx.session.sampler)
+        return replace(message, formats=formats, theme=theme, stem=stem)  # type: ignore[arg-type]
 
     # state → widgets
 

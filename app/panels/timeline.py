@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,13 +13,19 @@ from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.branch_tree import BranchTree
 from app.panels.curves import curves
+from app.panels.run_tables import step_table, token_table
 from app.panels.step_table import StepRow, StepTable
 from app.session import Topic
 from app.widgets.curve_plot import CurvePlot, Series
 from app.widgets.elided_label import ElidedLabel
+from model.protocol.figure_requests import ExportText
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.panel_files import Table
     from app.session import Session
+    from model.protocol.wire import Request
 
 
 SHORT = 300
@@ -35,6 +42,7 @@ class TimelinePanel(Panel):
         "choose another candidate in Sampling to branch."
     )
     area: ClassVar[str] = "left_below"
+    exports: ClassVar[bool] = True
     needs: ClassVar[Need] = "run"
     watches: ClassVar[frozenset[str]] = frozenset({Topic.RUN, Topic.NODE, Topic.PROMPT_STATS, "hover_token"})
 
@@ -73,6 +81,12 @@ class TimelinePanel(Panel):
         super().resizeEvent(event)
         short = event.size().height() < self.ctx.theme.px(SHORT)
         self.curve.setFixedHeight(self.ctx.theme.px(78 if short else 112))
+
+    def tables(self, done: Callable[[list[Table]], None]) -> None:
+        done([token_table(self.ctx.session), step_table(self.ctx.session)])
+
+    def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
+        return replace(ExportText(), formats=formats, theme=theme, stem=stem)  # type: ignore[arg-type]
 
     def refresh(self, changes: Changes) -> None:
         session = self.ctx.session

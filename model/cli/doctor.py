@@ -22,6 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Checks the model on a run of its own; exit code 1 when a row fails."""
     from model.loading import open_model  # noqa: PLC0415 - imports torch
     from model.threads import use_threads  # noqa: PLC0415
+    from model.views.model_card import model_card  # noqa: PLC0415
     from model.views.self_check import doctor  # noqa: PLC0415
 
     use_threads(options.threads)
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
         values = [asdict(row) | {"error": row.error if math.isfinite(row.error) else None} for row in rows]
         info = model.info
         told = {"model": info.name, "dtype": info.dtype, "device": info.device, "ok": not failed, "rows": values}
+        told |= {"info": asdict(info), "card": asdict(model_card(model))}
         print(json.dumps(told))
         return EXIT_FAILED_CHECK if failed else 0
     print(f"{model.info.name} · {model.info.dtype} · {model.info.device}")

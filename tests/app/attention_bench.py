@@ -25,7 +25,7 @@ from app.settings import Settings
 from app.theme import Theme
 from model.colormaps import Levels
 from model.protocol import attention_requests as ask
-from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo, FilePart
+from model.protocol.export_requests import DrawnRequest, ExportReply, FileInfo, FilePart, FileRequest
 from model.protocol.run_requests import PrefillReply
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, SamplerSettings, Token
 from model.protocol.wire import ErrorInfo, Request
@@ -69,6 +69,9 @@ class Handle:
 
     def cancel(self) -> None:
         self._engine.cancel(self._asked)
+
+    def ack(self) -> None:
+        """Nobody waits for it."""
 
 
 @dataclass(eq=False)
@@ -209,7 +212,7 @@ class InProcessEngine(QObject):
             names = ("entropy", "first", "previous", "self", "induction", "distance")
             arrays = {n: np.random.default_rng(i).random(shape).astype(np.float32) for i, n in enumerate(names)}
             reply = ask.MetricsReply(names=names, repeats=0, run_id=1, length=self.length)
-        elif isinstance(message, ExportAttention):
+        elif isinstance(message, FileRequest):
             reply = self._export(message, asked.on_part)
         else:
             if asked.on_error:
@@ -243,12 +246,12 @@ class InProcessEngine(QObject):
         )  # fmt: skip
         return reply, arrays
 
-    def _export(self, message: ExportAttention, on_part: Callable[..., None] | None) -> ExportReply:
+    def _export(self, message: FileRequest, on_part: Callable[..., None] | None) -> ExportReply:
         """A figure of the size asked for, one colour; tables are the name of their format."""
         files = []
         for name in message.formats:
             data = name.encode()
-            if name == "png":
+            if name == "png" and isinstance(message, DrawnRequest):
                 image = QImage(
                     round(message.width * message.dpi), round(message.height * message.dpi), QImage.Format.Format_RGB32
                 )

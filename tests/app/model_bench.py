@@ -82,6 +82,9 @@ class LocalEngine(QObject):
     def cancel(self) -> None:
         """Nothing is under way for long."""
 
+    def ack(self) -> None:
+        """Nobody waits for it."""
+
     @property
     def waiting(self) -> bool:
         return bool(self._queue)

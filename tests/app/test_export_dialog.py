@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.export_dialog import ExportDialog
-from app.exporter import Exporter, ExportOptions, free_stem, safe_stem
+from app.export_subjects import safe_stem, stem_of
+from app.exporter import Exporter, ExportOptions, formats_of, free_stem
+from app.panels.attention import AttentionPanel
 from app.theme import Theme
 from model.protocol.export_requests import ExportAttention
 from tests.app.attention_bench import Bench
 
-VIEW = ((2, 9), (0, 9))
 LEFT = Qt.MouseButton.LeftButton
 
 
@@ -29,17 +30,22 @@ def bench(qtbot: QtBot, tmp_path: Path) -> Bench:
 
 
 @pytest.fixture
-def exporter(qtbot: QtBot, bench: Bench) -> Exporter:
-    window = QWidget()
-    qtbot.addWidget(window)
-    window.resize(800, 600)
-    window.show()
-    qtbot.waitExposed(window)
-    return Exporter(bench.ctx, window)
+def panel(qtbot: QtBot, bench: Bench) -> AttentionPanel:
+    made = bench.panel()
+    qtbot.addWidget(made)
+    made.resize(800, 600)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
 
 
-def opened(qtbot: QtBot, exporter: Exporter, folder: Path) -> ExportDialog:
-    dialog = exporter.open(VIEW)
+@pytest.fixture
+def exporter(panel: AttentionPanel) -> Exporter:
+    return Exporter.shared(panel.ctx)
+
+
+def opened(qtbot: QtBot, panel: AttentionPanel, folder: Path) -> ExportDialog:
+    dialog = Exporter.shared(panel.ctx).open(panel)
     qtbot.waitExposed(dialog)
     dialog.folder_edit.setText(str(folder))
     return dialog
@@ -49,8 +55,8 @@ def asked(bench: Bench) -> list[ExportAttention]:
     return [m for m in bench.engine.asked if isinstance(m, ExportAttention)]
 
 
-def test_the_preview_is_the_engines_picture(qtbot: QtBot, bench: Bench, exporter: Exporter, tmp_path: Path) -> None:
-    dialog = opened(qtbot, exporter, tmp_path)
+def test_the_preview_is_the_engines_picture(qtbot: QtBot, bench: Bench, panel: AttentionPanel, tmp_path: Path) -> None:
+    dialog = opened(qtbot, panel, tmp_path)
     qtbot.waitUntil(lambda: not dialog.preview.pixmap().isNull())
     message = asked(bench)[-1]
     assert message.formats == ("png",)
@@ -67,22 +73,24 @@ def test_the_preview_is_the_engines_picture(qtbot: QtBot, bench: Bench, exporter
 
 
 def test_every_format_lands_on_the_disk_and_is_remembered(
-    qtbot: QtBot, bench: Bench, exporter: Exporter, tmp_path: Path
+    qtbot: QtBot, bench: Bench, exporter: Exporter, panel: AttentionPanel, tmp_path: Path
 ) -> None:
     folder = tmp_path / "figures"
-    dialog = opened(qtbot, exporter, folder)
+    dialog = opened(qtbot, panel, folder)
     for box in dialog.boxes.values():
         box.setChecked(True)
+    assert dialog.boxes["safetensors"].isHidden()
     dialog.name_edit.setText("my head")
     dialog.dpi_box.setValue(72)
     dialog.whole_box.set_key(key=False)
+    qtbot.waitUntil(lambda: panel.main.heat.shape == (19, 19))
     with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
         QTest.mouseClick(dialog.export_button, LEFT)
-    assert [path.name for path in blocker.args[0]] == [f"my-head.{f}" for f in ("png", "svg", "pdf", "csv", "npz")]
+    assert [path.name for path in blocker.args[0]] == [f"my-head.{f}" for f in formats_of("attention")]
     assert all(path.exists() for path in blocker.args[0])
     assert (folder / "my-head.csv").read_bytes() == b"csv"
     message = asked(bench)[-1]
-    assert (message.rows, message.cols) == VIEW
+    assert (message.rows, message.cols) == ((0, 19), (0, 19))
     assert exporter.toast is not None
     remembered = ExportOptions.remembered(bench.settings.panel("export"))
     assert remembered == exporter.options
@@ -91,21 +99,23 @@ def test_every_format_lands_on_the_disk_and_is_remembered(
     exporter.toast.close()
 
 
-def test_again_keeps_what_is_there(qtbot: QtBot, exporter: Exporter, tmp_path: Path) -> None:
+def test_again_keeps_what_is_there(qtbot: QtBot, exporter: Exporter, panel: AttentionPanel, tmp_path: Path) -> None:
     exporter.remember(ExportOptions(formats=("csv",), folder=str(tmp_path)))
     names = []
     for _ in range(3):
         with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
-            exporter.again(VIEW)
+            exporter.again(panel)
         names.append(blocker.args[0][0].name)
-    stem = exporter.stem()
+    stem = stem_of("attention", panel)
     assert names == [f"{stem}.csv", f"{stem}-2.csv", f"{stem}-3.csv"]
     assert exporter.toast is not None
     exporter.toast.close()
 
 
-def test_files_that_exist_are_asked_about(qtbot: QtBot, exporter: Exporter, tmp_path: Path) -> None:
-    dialog = opened(qtbot, exporter, tmp_path)
+def test_files_that_exist_are_asked_about(
+    qtbot: QtBot, exporter: Exporter, panel: AttentionPanel, tmp_path: Path
+) -> None:
+    dialog = opened(qtbot, panel, tmp_path)
     dialog.boxes["png"].setChecked(False)
     dialog.name_edit.setText("there")
     (tmp_path / "there.csv").write_text("mine")
@@ -130,9 +140,9 @@ def test_files_that_exist_are_asked_about(qtbot: QtBot, exporter: Exporter, tmp_
 
 
 def test_cancel_ends_the_export_and_leaves_no_file(
-    qtbot: QtBot, bench: Bench, exporter: Exporter, tmp_path: Path
+    qtbot: QtBot, bench: Bench, exporter: Exporter, panel: AttentionPanel, tmp_path: Path
 ) -> None:
-    dialog = opened(qtbot, exporter, tmp_path / "none")
+    dialog = opened(qtbot, panel, tmp_path / "none")
     bench.engine.held = True
     dialog.export()
     assert dialog.bar.isVisible()
@@ -146,8 +156,8 @@ def test_cancel_ends_the_export_and_leaves_no_file(
     dialog.reject()
 
 
-def test_nothing_to_write_cannot_be_exported(qtbot: QtBot, exporter: Exporter, tmp_path: Path) -> None:
-    dialog = opened(qtbot, exporter, tmp_path)
+def test_nothing_to_write_cannot_be_exported(qtbot: QtBot, panel: AttentionPanel, tmp_path: Path) -> None:
+    dialog = opened(qtbot, panel, tmp_path)
     for box in dialog.boxes.values():
         box.setChecked(False)
     assert not dialog.export_button.isEnabled()

@@ -18,12 +18,12 @@ from app.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.ticks import figure
-from app.widgets.toast import Toast
 from model.config import MoeSpec
 from model.loading import LoadedModel
 from model.protocol.feed_forward_requests import GetNeurons, GetNorms, GetRouter
 from model.views.feed_forward import neurons_reply, norms_reply, router_reply
 from tests.app.model_bench import ModelBench
+from tests.app.saving import save
 from tests.model.tiny import llama, made, model_of, random_ids
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -278,9 +278,7 @@ def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:
 @pytest.mark.parametrize("experts", [False, True])
 def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, experts: bool) -> None:
     bench, panel = shown(qtbot, tmp_path, made(moe=EXPERTS) if experts else llama()[1])
-    panel.files().save(tmp_path / "x.json")
-    qtbot.waitUntil((tmp_path / "x.json").exists)
-    qtbot.waitUntil(lambda: panel.files()._thread is None)
+    save(qtbot, panel, tmp_path / "x.json")
     tables = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
     arrays = neurons(bench)
     assert np.float32(tables["Strongest neurons"][1][-1]) == arrays["post"][0]
@@ -289,8 +287,6 @@ def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, experts: bo
     assert len(tables["Norms by layer"]) == 5
     if not experts:
         assert np.float32(tables[name][10][4]) == arrays["heat"][9, 2]
-    for toast in panel.window().findChildren(Toast):
-        toast.close()
 
 
 def test_the_layout_follows_the_room_back_and_forth(qtbot: QtBot, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from model.protocol.card_requests import GetModelCard
 from model.protocol.engine_requests import SelfCheck
 from model.views.model_card import model_card
 from tests.app.model_bench import ModelBench
+from tests.app.saving import save
 from tests.model.family_cases import CASES
 from tests.model.reference import decoder_for, reference
 from tests.model.tiny import loaded, made, random_ids
@@ -122,9 +123,7 @@ def test_rows_and_words_are_copied_and_exported(qtbot: QtBot, tmp_path: Path) ->
     panel.words.setFocus()
     QTest.keyClick(panel.words, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text() == panel.words.text()
-    files = panel.files()
-    with qtbot.waitSignal(files.ended, timeout=5000):
-        files.save(tmp_path / "model.json")
+    save(qtbot, panel, tmp_path / "model.json")
     tables = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
     assert tables["parameters"] == panel.parts.as_lines()
 

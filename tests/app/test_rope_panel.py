@@ -18,13 +18,13 @@ from app.docks import PanelScroll
 from app.panels.rope import RopePanel
 from app.theme import Theme
 from app.widgets.ticks import figure
-from app.widgets.toast import Toast
 from model.loading import LoadedModel
 from model.protocol.figure_requests import ExportRope
 from model.protocol.rope_requests import GetRope
 from model.rope import RopeSpec
 from model.views.rope import rope_reply
 from tests.app.model_bench import ModelBench
+from tests.app.saving import save
 from tests.model.tiny import llama, made, model_of, random_ids
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -259,9 +259,7 @@ def test_typing_a_position_chooses_it(qtbot: QtBot, tmp_path: Path) -> None:
 def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, positions: str) -> None:
     fields = {} if positions == "rope" else {"positions": positions, "rope": None, "n_positions_table": 256}
     bench, panel = shown(qtbot, tmp_path, made(**fields))
-    panel.files().save(tmp_path / "x.json")
-    qtbot.waitUntil((tmp_path / "x.json").exists)
-    qtbot.waitUntil(lambda: panel.files()._thread is None)
+    save(qtbot, panel, tmp_path / "x.json")
     tables = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
     assert any("score" in line[0] for line in tables["numbers"])
     _, arrays = expected(bench)
@@ -274,9 +272,7 @@ def test_what_is_shown_can_be_exported(qtbot: QtBot, tmp_path: Path, positions: 
         assert (message.layer, message.head, message.query, message.key) == (1, 3, 9, 4)
     else:
         assert panel.figure(("svg",), "light", "rope") is None
-        assert len(tables) == (1 if positions == "none" else 2)
-    for toast in panel.window().findChildren(Toast):
-        toast.close()
+        assert len(tables) == (2 if positions == "none" else 3)
 
 
 def test_the_layout_follows_the_room_back_and_forth(qtbot: QtBot, tmp_path: Path) -> None:

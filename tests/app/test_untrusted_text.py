@@ -113,7 +113,7 @@ def test_dialogs_show_names_as_they_are(application: Application, kind: str) -> 
         dialog = OpenDialog(application.theme, session, EVIL, window)
         dialog.plan.setText(EVIL)
     else:
-        dialog = Exporter(application.ctx, window).open(((0, 4), (0, 4)))
+        dialog = Exporter.shared(application.ctx).open(window.docks["attention"].panel)
     check(dialog)
     dialog.deleteLater()
 

@@ -1,0 +1,267 @@
+"""What every panel gives away: its picture, its values, the line that makes it, its files; the same numbers in each."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.export_dialog import ExportDialog
+from app.export_subjects import PANEL, kind_of
+from app.exporter import KINDS, Exporter, formats_of
+from app.panel_files import as_npz, copy_picture
+from app.panels import PANELS
+from app.panels.base import Panel
+from app.run_file_actions import copy_command, copy_values
+from app.theme import Theme
+from model import __main__ as program
+from model.export.making import make_files
+from model.protocol.attention_requests import HeadView
+from model.protocol.export_requests import FileRequest
+from model.protocol.figure_requests import ExportLens
+from model.views.attention_exact import exact
+from model.views.selection import chosen
+from tests.app.model_bench import ModelBench
+from tests.app.saving import save
+from tests.model.tiny import llama
+
+PROMPT, STEPS = [5, 9, 1, 30, 9, 1, 30, 2], 4
+OWN = {
+    "prompt": "text", "timeline": "text", "attention": "attention", "sampling": "sampler", "kv": "kv-growth",
+    "rope": "rope", "lens": "lens", "feed_forward": PANEL, "block_walk": PANEL, "model": PANEL,
+}  # fmt: skip
+LINES = {
+    "prompt": ["--what", "text", "--by", "reads"], "timeline": ["--what", "text", "--by", "surprisal"],
+    "attention": ["--what", "attention", "--layer", "1"], "sampling": ["--what", "sampler"],
+    "kv": ["--what", "kv-growth"], "rope": ["--what", "rope", "--layer", "1"], "lens": ["--what", "lens"],
+    "feed_forward": ["--what", "activation", "layers.1.mlp.*"], "block_walk": ["--what", "activation", "layers.1.*"],
+    "model": ["doctor"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, tmp_path: Path) -> Iterator[ModelBench]:
+    del qtbot
+    made = ModelBench(tmp_path, Theme("dark"), llama()[1])
+    made.run(PROMPT, STEPS)
+    made.session.prompt.take("text", "text", made.session.prompt_tokens)
+    made.session.sampling.look_at(made.session.run_id or 0, made.session.current_node)
+    made.selection.set_layer_head(1, 2)
+    made.selection.set_query(9)
+    made.selection.set_key(4)
+    yield made
+    toast = Exporter.shared(made.ctx).toast
+    if toast is not None:
+        toast.close()
+
+
+@pytest.fixture(params=PANELS, ids=lambda kind: kind.panel_id)
+def panel(request: pytest.FixtureRequest, qtbot: QtBot, bench: ModelBench) -> Panel:
+    return shown(qtbot, bench, request.param)
+
+
+def shown(qtbot: QtBot, bench: ModelBench, kind: type[Panel]) -> Panel:
+    window = QWidget()
+    bench.kept.append(window)
+    qtbot.addWidget(window)
+    made = kind(bench.ctx, window)
+    made.resize(900, 600)
+    window.resize(900, 600)
+    window.show()
+    qtbot.waitExposed(window)
+    settle(qtbot, bench, made)
+    return made
+
+
+def settle(qtbot: QtBot, bench: ModelBench, panel: Panel) -> None:
+    for _ in range(3):
+        qtbot.waitUntil(lambda: not panel._pending and not bench.engine.waiting)
+        qtbot.wait(40)
+
+
+def copied(panel: Panel, qtbot: QtBot) -> str:
+    clipboard = QGuiApplication.clipboard()
+    clipboard.clear()
+    copy_values(panel)
+    qtbot.waitUntil(lambda: bool(clipboard.text()))
+    return clipboard.text()
+
+
+def test_every_panel_is_known_here() -> None:
+    assert {kind.panel_id for kind in PANELS} == set(OWN) == set(LINES)
+
+
+def test_picture_values_and_line_are_copied(qtbot: QtBot, bench: ModelBench, panel: Panel) -> None:
+    clipboard = QGuiApplication.clipboard()
+    clipboard.clear()
+    copy_picture(panel)
+    image = clipboard.image()
+    assert (image.width(), image.height()) == (2 * panel.width(), 2 * panel.height())
+    assert len({image.pixel(x, y) for x in range(0, image.width(), 9) for y in range(0, image.height(), 9)}) > 3
+    assert "\t" in copied(panel, qtbot)
+    clipboard.clear()
+    copy_command(panel)
+    words = shlex.split(clipboard.text())
+    assert words[0] == "decoderscope"
+    at = words.index(LINES[panel.panel_id][0])
+    assert words[at : at + len(LINES[panel.panel_id])] == LINES[panel.panel_id]
+    del bench
+
+
+def test_csv_npz_and_json_hold_the_same_cells(qtbot: QtBot, panel: Panel, tmp_path: Path) -> None:
+    document: dict[str, list[list[str]]] = json.loads(save(qtbot, panel, tmp_path / "x.json").read_text())
+    assert ["panel", panel.panel_id] in document["about"]
+    assert sum(len(lines) for lines in document.values()) > len(document["about"])
+    with save(qtbot, panel, tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.reader(file))
+    for name, table in document.items():
+        start = lines.index([f"# {name}"]) + 1
+        assert [plainly(line) for line in lines[start : start + len(table)]] == [plainly(line) for line in table]
+    with np.load(save(qtbot, panel, tmp_path / "x.npz"), allow_pickle=False) as arrays:
+        for name, table in document.items():
+            cells = arrays[name.replace("/", "∕")]
+            assert [row[: len(line)] for row, line in zip(cells.tolist(), table, strict=True)] == table
+    with Image.open(save(qtbot, panel, tmp_path / "x.png")) as picture:
+        assert picture.size == (2 * panel.width(), 2 * panel.height())
+
+
+def plainly(line: list[str]) -> list[str]:
+    return [cell.removeprefix("'") for cell in line]
+
+
+def test_the_dialog_opens_on_what_the_panel_shows(
+    qtbot: QtBot, bench: ModelBench, panel: Panel, tmp_path: Path
+) -> None:
+    assert panel.panel_id == "attention" or panel.exports
+    assert kind_of(panel) == OWN[panel.panel_id]
+    panel.export()
+    dialog = next(w for w in panel.window().findChildren(ExportDialog))
+    qtbot.waitExposed(dialog)
+    assert dialog.kind_box.key() == OWN[panel.panel_id]
+    qtbot.waitUntil(lambda: not dialog.preview.pixmap().isNull())
+    dialog.folder_edit.setText(str(tmp_path / "out"))
+    dialog.name_edit.setText("a b")
+    for name in formats_of(OWN[panel.panel_id]):
+        dialog.boxes[name].setChecked(True)
+    dialog.dpi_box.setValue(50)
+    with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:
+        dialog.export()
+    assert {path.name for path in ended.args[0]} >= {f"a-b.{name}" for name in formats_of(OWN[panel.panel_id])}
+    assert all(path.stat().st_size for path in ended.args[0])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != PANEL])
+def test_each_kind_writes_what_the_library_makes(qtbot: QtBot, bench: ModelBench, tmp_path: Path, kind: str) -> None:
+    panel = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "attention"))
+    dialog = Exporter.shared(bench.ctx).open(panel)
+    dialog.choose(kind)
+    dialog.layers_edit.setText("1")
+    dialog.heads_edit.setText("0,2-3")
+    dialog.names_edit.setText("layers.*.attn.rot_k, logits")
+    dialog.folder_edit.setText(str(tmp_path))
+    dialog.name_edit.setText("made")
+    dialog.dpi_box.setValue(50)
+    for name in formats_of(kind):
+        dialog.boxes[name].setChecked(True)
+    bench.engine.asked.clear()
+    with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:
+        dialog.export()
+    message = next(entry for entry in bench.engine.asked if isinstance(entry, FileRequest))
+    assert message.formats == formats_of(kind)
+    if kind in {"sheet", "grid"}:
+        assert (message.layers, message.heads) == ((1,), (0, 2, 3))  # type: ignore[attr-defined]
+    run = bench.engine.context.run
+    assert run is not None
+    expected = {}
+    for file in make_files(run, message):
+        with file:
+            expected[file.name] = file.read()
+    assert {path.name: path.read_bytes() for path in ended.args[0]} == expected
+
+
+def test_the_preview_is_the_file(qtbot: QtBot, bench: ModelBench, tmp_path: Path) -> None:
+    """Dot for dot, where the file is asked for with as many."""
+    panel = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "lens"))
+    dialog = Exporter.shared(bench.ctx).open(panel)
+    qtbot.waitUntil(lambda: not dialog.preview.pixmap().isNull())
+    image = dialog.preview.pixmap().toImage()
+    [preview] = [entry for entry in bench.engine.asked if isinstance(entry, ExportLens)]
+    dialog.dpi_box.setValue(preview.dpi)
+    dialog.folder_edit.setText(str(tmp_path))
+    with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:
+        dialog.export()
+    made = next(QImage(str(path)) for path in ended.args[0] if path.suffix == ".png")
+    assert made.convertToFormat(QImage.Format.Format_RGB32) == image.convertToFormat(QImage.Format.Format_RGB32)
+    assert len({image.pixel(x, image.height() // 2) for x in range(image.width())}) > 5
+
+
+def test_hover_csv_and_npz_of_attention_are_equal(qtbot: QtBot, bench: ModelBench, tmp_path: Path) -> None:
+    panel: Any = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "attention"))
+    run = bench.engine.context.run
+    assert run is not None
+    everything = (0, run.length)
+    values = exact(run, chosen(run, HeadView(layer=1, head=2)), everything, everything)
+    tables = json.loads(save(qtbot, panel, tmp_path / "x.json").read_text())
+    matrix = next(lines for name, lines in tables.items() if name.startswith("matrix in sight"))
+    found = np.array([[float(cell or "nan") for cell in line[2:]] for line in matrix[1:]], np.float32)
+    assert np.array_equal(found, values, equal_nan=True)
+    row = next(lines for name, lines in tables.items() if name.startswith("query 9"))
+    assert [np.float32(line[3]) for line in row[1:11]] == values[9][:10].tolist()
+    assert panel.main.heat.tiles[-1].values[9, 4] == values[9, 4]
+
+
+def test_the_run_in_numbers(qtbot: QtBot, bench: ModelBench, tmp_path: Path) -> None:
+    run, session = bench.engine.context.run, bench.session
+    assert run is not None
+    timeline = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "timeline"))
+    tables = json.loads(save(qtbot, timeline, tmp_path / "t.json").read_text())
+    head, *steps = tables["steps"]
+    assert [int(line[head.index("id")]) for line in steps] == [run.nodes[node].token_id for node in run.path]
+    assert [float(line[head.index("logprob (nats)")]) for line in steps] == [
+        run.nodes[node].logprob for node in run.path
+    ]
+    head, *tokens = tables["tokens of the run"]
+    assert [int(line[head.index("id")]) for line in tokens] == list(run.ids)
+    assert np.float32(tokens[-1][head.index("surprisal (nats)")]) == np.float32(-run.nodes[run.path[-1]].logprob)
+    sampling = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "sampling"))
+    tables = json.loads(save(qtbot, sampling, tmp_path / "s.json").read_text())
+    reply = session.distribution
+    assert reply is not None
+    assert [float(line[4]) for line in tables["candidates"][1:]] == [row.p_raw for row in reply.candidates]
+    assert ["draw", repr(reply.draw)] in tables["the draw"]
+    assert session.sampling.cdf is not None
+    assert [float(line[1]) for line in tables["distribution function"][1:]] == session.sampling.cdf.tolist()
+
+
+def test_a_float32_comes_back_from_an_npz_of_tables(tmp_path: Path) -> None:
+    values = np.random.default_rng(3).normal(size=(4, 3)).astype(np.float32)
+    data = as_npz([("a/b", [["x", "y", "z"], *([str(value) for value in row] for row in values)]), ("empty", [])])
+    (tmp_path / "a.npz").write_bytes(data)
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as arrays:
+        assert np.array_equal(arrays["a∕b.numbers"][1:].astype(np.float32), values)
+        assert np.isnan(arrays["a∕b.numbers"][0]).all()
+        assert arrays["a∕b"][0].tolist() == ["x", "y", "z"]
+
+
+def test_the_line_of_the_model_panel_tells_of_the_model(
+    qtbot: QtBot, bench: ModelBench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del qtbot, bench
+    from tests.model.checkpoint import files
+
+    folder = files.folder(tmp_path / "tiny")
+    capsys.readouterr()
+    assert program.main(["doctor", "--model", str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["info"]["n_layers"] == 2
+    assert told["card"]["parameters"] == told["info"]["parameters"]
