@@ -180,7 +180,7 @@ class AttentionPanel(Panel):
         way = Qt.Orientation.Horizontal if beside > under else Qt.Orientation.Vertical
         if split == self.side.split and (not split or way == self._left.orientation()):
             return
-        self.side.set_split(split=split)
+        self.side.set_split(split=split, wide=split and way == Qt.Orientation.Vertical)
         if split:
             self._left.setOrientation(way)
             self._left.addWidget(self.side.lines)

@@ -111,14 +111,15 @@ class SideView(QWidget):
         self.sync()
         self.pageChanged.emit(page)
 
-    def set_split(self, *, split: bool) -> None:
-        """Gives the lines away, to be put elsewhere by the owner, or takes them back."""
+    def set_split(self, *, split: bool, wide: bool = False) -> None:
+        """Gives the lines away, to be put elsewhere by the owner, or takes them back. `wide`: to where the words over a
+        row stand on one line."""
+        self._row_line.setDirection(QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom)
         if split == self.split:
             return
         self.split = split
         self.tabs.setVisible(not split)
         self.line_tabs.setVisible(split)
-        self._row_line.setDirection(QBoxLayout.Direction.LeftToRight if split else QBoxLayout.Direction.TopToBottom)
         if split:
             self._stack.setCurrentIndex(0)
             self._stack.removeWidget(self.lines)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.values import ModelInfo
 
-NAMES = {"silu": "SiLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "gelu_pytorch_tanh": "GELU (tanh)", "relu": "ReLU"}
+NAMES = {"silu": "SiLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "gelu_pytorch_tanh": "GELU (tanh)", "relu": "ReLU",
+         "relu_squared": "ReLU²"}  # fmt: skip
 
 
 def activation_name(name: str) -> str:

@@ -20,7 +20,9 @@ from app.panels.model_card_words import (
     source_facts,
     words_of,
 )
+from app.panels.model_outline import outline_lines, outline_of
 from app.session import Topic
+from app.widgets.block_drawing import BlockDrawing
 from app.widgets.card_grid import Card, CardGrid, Plan, Slot
 from app.widgets.fact_sheet import FactSheet
 from app.widgets.fact_table import FactTable
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo
 
+DRAWN = 420
+"""Px of height at 100 % text from which the model is drawn too."""
 HELP = (
     "What this model is made of. Parameters are counted from its configuration and must fit the file exactly. A token "
     "costs about two operations for each parameter it is multiplied with: a multiplication and an addition.\n\n"
@@ -62,6 +66,7 @@ class ModelPanel(Panel):
         self.parts = FactTable(theme, tr("Parameters by part"), part_columns())
         self.costs = FactTable(theme, tr("Bytes and operations"), COSTS)
         self.source = FactSheet(theme, tr("Source"))
+        self.drawing = BlockDrawing(theme, tr("The model as a drawing"))
         self.checks = FactTable(theme, tr("Self-check"), check_columns())
         self.check_all = QPushButton(tr("Check all"))
         self.check_all.setProperty("compact", True)
@@ -72,6 +77,7 @@ class ModelPanel(Panel):
             "words": (Card(theme, tr("configuration"), self.words), tr("Words")),
             "parts": (Card(theme, tr("parameters"), self.parts), tr("Parameters")),
             "costs": (Card(theme, tr("bytes and operations"), self.costs), tr("Costs")),
+            "drawing": (Card(theme, tr("a token's way"), self.drawing), tr("Drawing")),
             "source": (Card(theme, tr("source"), self.source), tr("Source")),
             "checks": (Card(theme, tr("self-check"), self.checks, tool=self.check_all), tr("Self-check")),
         }
@@ -115,10 +121,16 @@ class ModelPanel(Panel):
         )
         self._show_checks()
 
+    def line(self) -> str:
+        from app.command_line import doctor_line  # noqa: PLC0415 - not before it is asked for
+
+        return doctor_line(self.ctx.session)
+
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done(
             [
                 (tr("configuration"), [list(fact) for fact in self.words.facts]),
+                (tr("a token's way"), outline_lines(self.drawing.outline)),
                 (tr("parameters"), self.parts.as_lines()),
                 (tr("bytes and operations"), self.costs.as_lines()),
                 (tr("source"), [list(fact) for fact in self.source.facts]),
@@ -135,6 +147,7 @@ class ModelPanel(Panel):
         self.words.set_facts(words_of(model, reply.features))
         self.parts.set_rows(part_rows(reply), part_columns())
         self.costs.set_rows(cost_rows(reply, model))
+        self.drawing.set_outline(outline_of(model, reply))
 
     def _on_card_error(self, _error: ErrorInfo) -> None:
         self._asked = None
@@ -171,20 +184,26 @@ def plan(width: float, height: float) -> Plan:
     if height >= 420 and width >= 900:
         return Plan(
             slots=(
-                Slot(cards=("words",), rows=3), Slot(cards=("source",), row=3, rows=2),
-                Slot(cards=("parts",), col=1, rows=2), Slot(cards=("costs",), row=2, col=1, rows=3),
-                Slot(cards=("checks",), col=2, rows=5),
+                Slot(cards=("drawing",), rows=2),
+                Slot(cards=("words",), col=1), Slot(cards=("source",), row=1, col=1),
+                Slot(cards=("parts",), col=2), Slot(cards=("costs",), row=1, col=2),
+                Slot(cards=("checks",), col=3, rows=2),
+            ) if width >= 1150 else (
+                Slot(cards=("drawing", "words"), rows=2), Slot(cards=("parts",), col=1),
+                Slot(cards=("costs", "source"), row=1, col=1), Slot(cards=("checks",), col=2, rows=2),
             ),
-            widths=(5, 4, 4), heights=(1, 1, 1, 1, 1),
+            widths=(9, 9, 7, 9) if width >= 1150 else (5, 4, 4),
+            heights=(11, 9),
         )  # fmt: skip
+    words = ("words", "drawing") if height >= DRAWN else ("words",)
     groups: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
     if width >= 1150:
-        groups, widths = (("words",), ("parts",), ("costs", "source"), ("checks",)), (9, 7, 7, 9)
+        groups, widths = ((*words,), ("parts",), ("costs", "source"), ("checks",)), (9, 7, 7, 9)
     elif width >= 820:
-        groups, widths = (("words", "source"), ("parts", "costs"), ("checks",)), (5, 4, 4)
+        groups, widths = ((*words, "source"), ("parts", "costs"), ("checks",)), (5, 4, 4)
     elif width >= 520:
-        groups, widths = (("words", "source"), ("parts", "costs", "checks")), (1, 1)
+        groups, widths = ((*words, "source"), ("parts", "costs", "checks")), (1, 1)
     else:
-        groups, widths = (("words", "parts", "costs", "source", "checks"),), (1,)
+        groups, widths = ((*words, "parts", "costs", "source", "checks"),), (1,)
     return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(groups)), widths=widths)

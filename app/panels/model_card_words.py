@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.i18n import tr
+from app.panels.feed_forward_words import activation_name
 from app.widgets.fact_table import Cell, Column, Row
 from app.widgets.units import amount
 
@@ -117,9 +118,7 @@ def norm_words(features: Features) -> str:
 
 def mlp_words(model: ModelInfo, features: Features) -> str:
     """Gate or not, width, activation; experts where there are any."""
-    act = {
-        "silu": "SiLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "relu": "ReLU", "relu_squared": "ReLU²",
-    }.get(features.activation, features.activation)  # fmt: skip
+    act = activation_name(features.activation)
     m, f = f"{model.d_model:,}", f"{model.d_mlp:,}"
     ratio = f"{model.d_mlp / max(model.d_model, 1):.3g}"
     if features.gated_mlp:

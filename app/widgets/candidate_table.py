@@ -161,6 +161,9 @@ class CandidateTable(QTableView):
         widths[BAR] = self._theme.px(28)
         least = self._theme.px(TOKEN_LEAST)
         hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=_OPTIONAL)
+        if len(hidden) == len(_OPTIONAL) and self.columnWidth(TOKEN) < least:
+            widths[BAR] = self._theme.px(20)
+            fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=_OPTIONAL)
         spare = self.columnWidth(TOKEN) - least
         if spare > 0:
             widths[BAR] += min(round(spare * 0.6), self._theme.px(82))

@@ -157,6 +157,9 @@ class CardGrid(QWidget):
                 below = rect.adjusted(0, switch.height() + 4, 0, 0)
             for key in slot.cards:
                 self._put(self.cards[key], rect, below, front=key == front, shared=shared)
+        placed = {key for slot in self._plan.slots for key in slot.cards}
+        for key in self.cards.keys() - placed:
+            self.cards[key].hide()
         for cards, switch in self._switches.items():
             if cards not in used:
                 switch.hide()

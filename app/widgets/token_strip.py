@@ -205,7 +205,14 @@ class TokenStrip(PointedSheet[int]):
                 self._paint_group(painter, group)
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
+        """What was in sight stays so: the end, or the first token that was."""
+        bar = self.verticalScrollBar()
+        at_end, first = 0 < bar.maximum() == bar.value(), self.thing_at(QPointF(4, self._chip_height() / 2))
         self._relayout()
+        if at_end:
+            bar.setValue(bar.maximum())
+        elif bar.value() and first is not None:
+            bar.setValue(bar.value() + int(self.chip_rect(first).top()))
 
     def choose(self, thing: int) -> None:
         self.set_selected(thing, reveal=False)

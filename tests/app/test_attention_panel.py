@@ -335,6 +335,8 @@ def test_the_lines_go_where_the_square_matrix_leaves_room(qtbot: QtBot, bench: B
             matrix, lines = panel.main.heat, side.lines
             beside = lines.mapTo(panel, QPoint()).x() >= matrix.mapTo(panel, matrix.rect().topRight()).x()
             assert beside == (size == (1300, 700))
+            words = (side.row_words, side.row_entropy, side.row_unscaled)
+            assert len({word.y() for word in words}) == (3 if beside else 1)
             assert min(lines.width(), lines.height()) > 100
         settled(qtbot, panel, bench)
         assert side.row.model().rowCount() > 0

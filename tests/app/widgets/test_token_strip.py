@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -145,3 +145,21 @@ def test_what_grows_is_followed_only_when_it_should_be(strip: TokenStrip) -> Non
     assert strip.viewport().rect().contains(strip.chip_rect(0).center().toPoint())
     strip.set_tokens(PIECES, first_decode=12, follow=True)  # stepped back: nothing to follow
     assert strip.viewport().rect().contains(strip.chip_rect(0).center().toPoint())
+
+
+def test_what_was_in_sight_stays_in_sight_at_another_width(strip: TokenStrip, qtbot: QtBot) -> None:
+    del qtbot
+    many = PIECES * 30
+    strip.resize(260, 90)
+    strip.set_tokens(many)
+    strip.reveal(len(many) - 1)
+    strip.resize(420, 70)
+    assert strip.viewport().rect().contains(strip.chip_rect(len(many) - 1).center().toPoint())
+    strip.reveal(0)
+    strip.reveal(200)
+    seen = strip.thing_at(QPointF(4, 10))
+    assert seen
+    for width in (300, 200, 500):
+        strip.resize(width, 70)
+        assert strip.viewport().rect().contains(strip.chip_rect(seen).center().toPoint())
+        seen = strip.thing_at(QPointF(4, 10)) or seen

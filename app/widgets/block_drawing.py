@@ -1,0 +1,218 @@
+"""A decoder as a drawing: the stream from tokens to logits, and in each block what is read from it and added to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from app.plain import tip as plain_tip
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+STREAM, INDENT, RADIUS = 22.0, 48.0, 9.0
+LOW, HIGH = 20.0, 58.0
+"""Px of a box at 100 % text: with name and detail on one line, and with a line for each and air."""
+CLOSE, WIDE = 12.0, 26.0
+"""Px between boxes at 100 % text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Op:
+    """A box: its name, what is in it, and a figure at its right."""
+
+    name: str
+    detail: str = ""
+    note: str = ""
+
+
+Branch = tuple[Op, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """`first` and `last` are on the stream. A block, which comes `blocks` times, is groups that are added one after the
+    other; the branches of a group read the same stream and are added together."""
+
+    first: Branch
+    groups: tuple[tuple[Branch, ...], ...]
+    last: Branch
+    blocks: int
+    caption: str
+
+    def ops(self) -> list[Op]:
+        """Every box in the order of a token's way."""
+        inner = [op for group in self.groups for branch in group for op in branch]
+        return [*self.first, *inner, *self.last]
+
+
+class BlockDrawing(QWidget):
+    """Boxes as high as the widget allows; a tip over each says all of it."""
+
+    def __init__(self, theme: Theme, label: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self.outline: Outline | None = None
+        self.setAccessibleName(label)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.changed.connect(self.update)
+
+    def set_outline(self, outline: Outline | None) -> None:
+        if outline != self.outline:
+            self.outline = outline
+            lines = [_sentence(op) for op in outline.ops()] if outline else []
+            self.setAccessibleDescription("; ".join(lines))
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._theme.px(320), self._theme.px(420))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._theme.px(200), self._theme.px(160))
+
+    # geometry
+
+    def pitch(self, outline: Outline) -> tuple[float, float]:
+        """Px of a box and of a gap: what the height allows, within bounds."""
+        rows = len(outline.first) + len(outline.last) + sum(max(map(len, group)) for group in outline.groups)
+        gaps, scale, room = rows + 1.5 * len(outline.groups) + 1, self._theme.text_scale, self.height() - 4
+        gap = min(max(room / (2.2 * rows + gaps), CLOSE * scale), WIDE * scale)
+        return min(max((room - gaps * gap) / rows, LOW * scale), HIGH * scale), gap
+
+    def boxes(self) -> list[tuple[QRectF, Op]]:
+        """Every box with its place."""
+        return [] if self.outline is None else self._lay_out(self.outline)[0]
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            found = next((op for rect, op in self.boxes() if rect.contains(QPointF(event.pos()))), None)
+            QToolTip.showText(event.globalPos(), plain_tip(_sentence(found)) if found else "", self)
+            return True
+        return bool(super().event(event))
+
+    # painting
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        outline = self.outline
+        if outline is None:
+            return
+        painter, colours = QPainter(self), self._theme.palette
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        boxes, wires, sums, frame = self._lay_out(outline)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(colours.line, 1, Qt.PenStyle.DashLine))
+        painter.drawRoundedRect(frame, 8, 8)
+        hint = self._theme.font("hint")
+        painter.setFont(hint)
+        painter.setPen(colours.secondary)
+        line = QFontMetricsF(hint).height()
+        corner = QRectF(frame.left(), frame.top() + 3, frame.width() - 10, line)
+        painter.drawText(corner, Qt.AlignmentFlag.AlignRight, outline.caption)
+        for wire in wires:
+            self._paint_wire(painter, wire)
+        for centre in sums:
+            painter.setPen(QPen(colours.secondary, 1.4))
+            painter.setBrush(colours.panel)
+            painter.drawEllipse(centre, RADIUS, RADIUS)
+            painter.drawLine(QLineF(centre.x() - 4, centre.y(), centre.x() + 4, centre.y()))
+            painter.drawLine(QLineF(centre.x(), centre.y() - 4, centre.x(), centre.y() + 4))
+        for rect, op in boxes:
+            self._paint_box(painter, rect, op)
+
+    def _lay_out(self, outline: Outline) -> tuple[list[tuple[QRectF, Op]], list[list[QPointF]], list[QPointF], QRectF]:
+        """Boxes, wires (the last point is an arrow's), the places of sums, and the frame of the block."""
+        scale = self._theme.text_scale
+        (high, gap), x = self.pitch(outline), STREAM * scale
+        left, right = 1.0, self.width() - 1.0
+        boxes: list[tuple[QRectF, Op]] = []
+        wires: list[list[QPointF]] = []
+        sums: list[QPointF] = []
+        y, last = 2.0, 2.0
+
+        def on_stream(op: Op) -> None:
+            nonlocal y, last
+            if boxes:
+                wires.append([QPointF(x, last), QPointF(x, y)])
+            boxes.append((QRectF(left, y, right - left, high), op))
+            last = y + high
+            y = last + gap
+
+        for op in outline.first:
+            on_stream(op)
+        top = y
+        y += gap
+        for group in outline.groups:
+            out = y
+            y += gap * 0.7
+            width = (right - 8 - left - INDENT * scale - gap * (len(group) - 1)) / len(group)
+            deepest = max(map(len, group))
+            foot = y + deepest * high + (deepest - 1) * gap + gap * 0.8
+            for column, branch in enumerate(group):
+                start = left + INDENT * scale + column * (width + gap)
+                middle, at = start + width / 2, y
+                wires.append([QPointF(x, out), QPointF(middle, out), QPointF(middle, at)])
+                for number, op in enumerate(branch):
+                    if number:
+                        wires.append([QPointF(middle, at - gap), QPointF(middle, at)])
+                    boxes.append((QRectF(start, at, width, high), op))
+                    at += high + gap
+                wires.append([QPointF(middle, at - gap), QPointF(middle, foot), QPointF(x + RADIUS, foot)])
+            wires.append([QPointF(x, last), QPointF(x, foot - RADIUS)])
+            sums.append(QPointF(x, foot))
+            last = foot + RADIUS
+            y = foot + gap
+        frame = QRectF(left, top, right - left, y - top)
+        y += gap
+        for op in outline.last:
+            on_stream(op)
+        return boxes, wires, sums, frame
+
+    def _paint_wire(self, painter: QPainter, points: list[QPointF]) -> None:
+        colour = self._theme.palette.secondary
+        painter.setPen(QPen(colour, 1.2))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(QPolygonF(points))
+        end, way = points[-1], points[-1] - points[-2]
+        length = max((way.x() ** 2 + way.y() ** 2) ** 0.5, 1e-6)
+        unit = way / length
+        side = QPointF(-unit.y(), unit.x())
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour)
+        painter.drawPolygon(QPolygonF([end, end - unit * 6 + side * 3, end - unit * 6 - side * 3]))
+
+    def _paint_box(self, painter: QPainter, rect: QRectF, op: Op) -> None:
+        colours = self._theme.palette
+        painter.setPen(QPen(colours.line, 1))
+        painter.setBrush(colours.raised)
+        painter.drawRoundedRect(rect, 6, 6)
+        strong, hint = QFont(self._theme.font("table")), self._theme.font("hint")
+        strong.setBold(True)
+        bold, small = QFontMetricsF(strong), QFontMetricsF(hint)
+        inside = rect.adjusted(10, 2, -10, -2)
+        note = small.horizontalAdvance(op.note) + 10 if op.note else 0.0
+        both = bool(op.detail) and inside.height() >= bold.height() + small.height()
+        top = QRectF(inside.left(), inside.top(), inside.width(), inside.height())
+        if both:
+            top = QRectF(inside.left(), inside.center().y() - (bold.height() + small.height()) / 2, inside.width(),
+                         bold.height())  # fmt: skip
+        middle = Qt.AlignmentFlag.AlignVCenter
+        painter.setFont(strong)
+        painter.setPen(colours.text)
+        name = bold.elidedText(op.name, Qt.TextElideMode.ElideRight, top.width() - note)
+        painter.drawText(top, middle | Qt.AlignmentFlag.AlignLeft, name)
+        painter.setFont(hint)
+        painter.setPen(colours.secondary)
+        painter.drawText(top, middle | Qt.AlignmentFlag.AlignRight, op.note)
+        place = QRectF(top.left(), top.bottom(), top.width(), small.height())
+        if not both:
+            place = top.adjusted(bold.horizontalAdvance(name) + 10, 0, -note, 0)
+        detail = small.elidedText(op.detail, Qt.TextElideMode.ElideRight, place.width())
+        painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, detail)
+
+
+def _sentence(op: Op) -> str:
+    return " · ".join(part for part in (op.name, op.detail, op.note) if part)
