@@ -88,14 +88,14 @@ class Driver:
 
         QTest.mouseClick(widget, Qt.MouseButton.LeftButton)
 
-    def picture(self, name: str) -> None:
-        """Saves the window as it looks now, in each theme."""
+    def picture(self, name: str, widget: QWidget | None = None) -> None:
+        """Saves the window, or one widget of it, as it looks now, in each theme."""
         for theme in self.themes:
             self.application.settings.update(theme=theme)
             self.settle(150)
             self.wait(self._heads_drawn, "drawing every head in sight")
             path = self.out / f"{name}-{theme}.png"
-            if not self.window.grab().save(str(path)):
+            if not (widget or self.window).grab().save(str(path)):
                 raise TourError(f"{path} could not be written: is there room, and may this folder be written?")
             self.files.append(path)
 
@@ -123,8 +123,11 @@ def turn(milliseconds: int) -> None:
 
 
 def walk(driver: Driver) -> None:
-    """The main job, with a picture after each part."""
+    """The main job, with a picture after each part, and of every panel once the example is up."""
+    from app.tour_panels import photograph  # noqa: PLC0415
+
     _start(driver)
+    photograph(driver)
     _prompt(driver)
     _steps(driver)
     _heads(driver)

@@ -192,6 +192,11 @@ class Panel(QWidget):
         """Whether any of it can be seen. A dock behind another tab counts as visible in Qt, moved out of the window."""
         return self.isVisible() and not self.visibleRegion().isEmpty()
 
+    @property
+    def settled(self) -> bool:
+        """Whether all that changed is drawn and all that was asked for it has come."""
+        return not self._pending and not self._unanswered
+
     def look_again(self) -> None:
         """Redraws at the next frame what is noted; whoever brings the panel into sight calls it."""
         if self._pending and self.isVisible():

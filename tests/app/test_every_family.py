@@ -73,7 +73,7 @@ def empty_boxes(panel: Panel) -> list[str]:
 def look(driver: Driver, panel: Panel) -> list[str]:
     """The empty boxes of a panel, once what it asked for has come."""
     QTest.qWait(60)
-    driver.wait(lambda: not panel._pending and not panel._unanswered, f"drawing {panel.panel_id}")
+    driver.wait(lambda: panel.settled, f"drawing {panel.panel_id}")
     driver.wait(driver._heads_drawn, "drawing every head in sight")
     QTest.qWait(60)
     return empty_boxes(panel)
