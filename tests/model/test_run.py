@@ -259,10 +259,10 @@ def test_progress_counts_tokens_up_to_the_whole_prompt() -> None:
 
 def test_chunks_shrink_when_a_layer_is_slow_and_never_when_asked_for() -> None:
     _, model = llama(max_position_embeddings=2048)
-    assert chunk_for(model.decoder.config, torch.device("cpu")) == 512
+    assert chunk_for(model.decoder.config, torch.device("cpu")) == 1024
     with mock.patch("model.prefill.LAYER_SECONDS", 0.0):
-        assert run_of(model, random_ids(800)).chunks == (512, 256, 32)
-        assert run_of(model, random_ids(2000)).chunks == (512, 256, *[128] * 9, 80)
+        assert run_of(model, random_ids(1600)).chunks == (1024, 512, 64)
+        assert run_of(model, random_ids(2000)).chunks == (1024, 512, 256, 208)
         assert run_of(model, random_ids(800), chunk=400).chunks == (400, 400)
 
 
@@ -351,7 +351,8 @@ def test_a_recorded_run_is_restored_as_it_was() -> None:
     restored = again.state()
     assert [replace(node, ms=0.0) for node in restored.nodes] == [replace(node, ms=0.0) for node in state.nodes]
     assert restored.path == state.path and restored.text == state.text and heard == [node.id for node in state.nodes]
-    assert_same_rows(rows_of(again), rows_of(run))
+    assert all(np.array_equal(again.logits(node.id), run.logits(node.id)) for node in state.nodes)
+    assert_same_rows(rows_of(again), rows_of(run))  # an autosave of tokens and draws gives the same pictures
     broken = Run(model, budget_bytes=1 << 30)
     with pytest.raises(BadValueError, match="recorded step"):
         broken.restore(run.prompt_ids, state.nodes[1:], run.current)
