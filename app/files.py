@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal
 
 from app.engine import LATER, REFUSED
 from app.i18n import tr
@@ -58,6 +58,8 @@ class FileExport(QObject):
         self._written.connect(self._on_written, Qt.ConnectionType.QueuedConnection)
         self._refused.connect(self.cancel, Qt.ConnectionType.QueuedConnection)
         self._settled.connect(self._on_settled, Qt.ConnectionType.QueuedConnection)
+        if (application := QCoreApplication.instance()) is not None:
+            application.aboutToQuit.connect(self.close)  # else half a file might outlive the program
 
     @property
     def running(self) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QBuffer, QCoreApplication, QIODevice, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
@@ -51,6 +51,8 @@ class PanelExport(QObject):
         self._thread: threading.Thread | None = None
         self._over = False
         self._written.connect(self._end, Qt.ConnectionType.QueuedConnection)
+        if (application := QCoreApplication.instance()) is not None:
+            application.aboutToQuit.connect(self.close)
 
     @property
     def running(self) -> bool:

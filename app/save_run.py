@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from app.context import AppContext
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo
+    from model.protocol.wire import ErrorInfo, Progress
 
 
 class SaveRunDialog(QDialog):
@@ -95,9 +95,11 @@ class SaveRunDialog(QDialog):
     def save(self) -> None:
         """Writes the file; one that is there is replaced, as the dialog says."""
         path = self.path
+        self.bar.setRange(0, 0)
         self.bar.show()
         self.save_button.setEnabled(False)
         self.export = FileExport(self._ctx.engine, path.parent, overwrite=True, parent=self)
+        self.export.progressed.connect(self._on_progress)
         self.export.finished.connect(self._on_finished)
         self.export.failed.connect(self._on_failed)
         self.export.start(ExportRun(contents=self.contents, stem=path.name.removesuffix(RUN_SUFFIX)))
@@ -152,6 +154,10 @@ class SaveRunDialog(QDialog):
         if not self.choices[self.contents].isEnabled():
             self.choices["attention"].setChecked(True)
         self.adjustSize()
+
+    def _on_progress(self, progress: Progress) -> None:
+        self.bar.setRange(0, progress.total)
+        self.bar.setValue(progress.done)
 
     def _on_finished(self, files: list[Path]) -> None:
         self.export = None

@@ -31,5 +31,5 @@ def make_files(
     if isinstance(message, FigureRequest):
         return export_figure(run, message, progress=progress, check=check)
     if isinstance(message, ExportRun):
-        return export_run(run, message, check=check)
+        return export_run(run, message, progress=progress, check=check)
     raise UnknownNameError("export", message.method, ())

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +34,7 @@ from torch import Tensor
 from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
 from model.errors import DecoderscopeError, NoRunError
-from model.export.attention import made_file
+from model.export.attention import Check, Report, made_file, nothing
 from model.export.files import ExportedFile
 from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
@@ -98,8 +98,8 @@ class Record:
     logit_nodes: tuple[int, ...]
 
 
-def _never() -> None:
-    """No cancel possible."""
+MIB = 2**20
+_WRITING = "writing the run"
 
 
 def record_of(run: Run, contents: Contents) -> Record:
@@ -184,19 +184,39 @@ def largest_within(run: Run, limit: int) -> Contents:
     return fitting[-1] if fitting else "text"
 
 
-def write_run(run: Run, out: IO[bytes], *, contents: Contents = "all", check: Callable[[], None] = _never) -> None:
-    """Writes a run file to a stream; `check` is called between tensors and may raise."""
+def write_run(
+    run: Run, out: IO[bytes], *, contents: Contents = "all", progress: Report = nothing, check: Check = nothing
+) -> None:
+    """Writes a run file to a stream; `progress` is told and `check`, which may raise, is called between tensors."""
     metadata = {"format": FORMAT, "version": str(VERSION)}
-    write_tensors(pieces_of(run, contents), out, metadata, check=check)
+    pieces = pieces_of(run, contents)
+    total = sum(piece.nbytes for piece in pieces)
+    write_tensors(list(_told(pieces, total, progress)), out, metadata, check=check)
+    progress(_WRITING, total // MIB, total // MIB, "MiB")
 
 
-def export_run(run: Run, message: ExportRun, *, check: Callable[[], None] = _never) -> Iterator[ExportedFile]:
+def _told(pieces: Iterable[Piece], total: int, progress: Report) -> Iterator[Piece]:
+    """The pieces, each of which says how much was written before it when its turn comes."""
+    done = 0
+
+    def blocks(piece: Piece, before: int) -> Iterable[Tensor]:
+        progress(_WRITING, before // MIB, total // MIB, "MiB")
+        return piece.blocks()
+
+    for piece in pieces:
+        yield replace(piece, blocks=partial(blocks, piece, done))
+        done += piece.nbytes
+
+
+def export_run(
+    run: Run, message: ExportRun, *, progress: Report = nothing, check: Check = nothing
+) -> Iterator[ExportedFile]:
     """The run file of `message`; the caller closes it. Raises NoRunError."""
     if not run.length:
         raise NoRunError
     most = largest_within(run, message.max_bytes) if message.max_bytes else fullest(run)
     contents = CONTENTS[min(CONTENTS.index(message.contents), CONTENTS.index(most))]
-    write = partial(write_run, run, contents=contents, check=check)
+    write = partial(write_run, run, contents=contents, progress=progress, check=check)
     return iter([made_file(safe_stem(message.stem) + SUFFIX, SUFFIX[1:], write)])
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import QMetaObject, Qt
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.engine import LATER, REFUSED, EngineClient, EngineState
@@ -160,6 +162,17 @@ def test_closing_half_way_leaves_nothing_and_says_nothing(
     assert names(tmp_path) == []
     assert not outcome.over
     assert not export.running
+
+
+def test_the_end_of_the_program_leaves_nothing(
+    started: Started, engine: Engine, qtbot: QtBot, tmp_path: Path, qapp: QApplication
+) -> None:
+    export, outcome = started
+    engine.send("a.png", b"p" * 5000, parts=3)
+    qtbot.waitUntil(lambda: len(names(tmp_path)) == 1)
+    assert QMetaObject.invokeMethod(qapp, "aboutToQuit", Qt.ConnectionType.DirectConnection)
+    assert names(tmp_path) == []
+    assert not export.running and not outcome.over
 
 
 def test_the_window_does_not_wait_for_the_disk(

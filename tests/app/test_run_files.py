@@ -15,7 +15,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from safetensors.numpy import load_file
 
+from app.exporter import Exporter
 from app.main import Application, create
 from app.run_file_actions import copy_command
 from app.save_run import SaveRunDialog
@@ -164,6 +166,25 @@ def test_the_copied_line_makes_the_view_again(
     line = QGuiApplication.clipboard().text()
     assert "--what sampler" in line and "--top-k 40" in line and "--force-ids" in line
     capsys.readouterr()
+
+
+def test_ctrl_e_exports_the_panel_with_the_focus(qtbot: QtBot, application: Application, tmp_path: Path) -> None:
+    window, session = application.window, session_of(application)
+    for name, kind, focus in (("sampling", "sampler", "table"), ("timeline", "text", "table"), ("", "attention", "")):
+        (getattr(window.docks[name].panel, focus) if name else window).setFocus()
+        QTest.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+        qtbot.waitUntil(lambda: bool(QApplication.activeModalWidget()))
+        assert application.ctx is not None
+        dialog: Any = QApplication.activeModalWidget()
+        assert dialog.kind_box.key() == kind
+        dialog.folder_edit.setText(str(tmp_path))
+        dialog.name_edit.setText(kind)
+        dialog.choose("activation")
+        dialog.names_edit.setText("layers.0.attn.pattern")
+        dialog.boxes["safetensors"].setChecked(True)
+        with qtbot.waitSignal(Exporter.shared(application.ctx).ended, timeout=SECONDS):
+            dialog.export()
+        assert load_file(tmp_path / f"{kind}.safetensors")["ids"].tolist() == [t.id for t in session.path_tokens()]
 
 
 def copied(window: Any) -> str:

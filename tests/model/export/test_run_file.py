@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -185,6 +186,16 @@ def test_contents_are_chosen_by_size(tmp_path: Path) -> None:
         assert largest_within(run, size) == contents
         assert 0 < saved(run, tmp_path / contents, contents).stat().st_size - size < 20_000
     assert largest_within(run, 0) == "text"
+
+
+def test_progress_is_told_in_bytes_and_ends_at_all_of_them() -> None:
+    run = branched()
+    told: list[tuple[int, int]] = []
+    with mock.patch("model.export.run_file.MIB", 1):
+        write_run(run, io.BytesIO(), progress=lambda _what, at, total, _unit: told.append((at, total)))
+    done = [entry[0] for entry in told]
+    assert done == sorted(done) and done[0] == 0 and done[-1] == told[-1][1] == sizes_of(run)["all"]
+    assert len(set(done)) > 10
 
 
 def test_writing_can_be_given_up() -> None:
