@@ -29,8 +29,8 @@ format: setup-dev ## rewrite in the house format and mend what ruff can
 	@$(PY) -m ruff check --fix
 	@$(PY) -m ruff format
 
-bench: setup ## measure load, prefill, decode and attention on this machine
-	@$(PY) -P -m model bench $(ARGS)
+bench: setup-dev ## speed and memory as ratios, with their bounds, into out/bench.md (ARGS="--only grid --repeats 9")
+	@$(PY) -m tests.bench $(ARGS)
 
 clean: ## remove what was built here; the user's cache with the default model stays
 	rm -rf .venv build dist out *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

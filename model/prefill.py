@@ -17,8 +17,8 @@ YieldPoint = Callable[[], None]
 
 ProgressReport = Callable[[str, int, int, str], None]
 LAYER_SECONDS = 0.1  # a layer of a prefill chunk may take this long, so that cancel and views are served in time
-CHUNK_FLOPS = 2.5e9  # a layer's share of a chunk: 256 tokens of the default model
-MIN_CHUNK, MAX_CHUNK, GPU_CHUNK = 16, 512, 2048
+CHUNK_FLOPS = 1e10  # a layer's share of a chunk: 1,024 tokens of the default model, 70 ms of two cores
+MIN_CHUNK, MAX_CHUNK, GPU_CHUNK = 16, 1024, 2048
 
 
 class PromptError(DecoderscopeError):

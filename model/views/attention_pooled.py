@@ -196,9 +196,9 @@ def block_values(
     """
     n_heads, n_rows, _ = q.shape
     groups, n_keys = n_heads // spec.n_kv_heads, keys.position.numel()
-    grouped = q.float().reshape(spec.n_kv_heads, groups * n_rows, -1)  # (K, H/K · T, D)
-    if stage != "raw" and spec.scale != 1.0:
-        grouped = grouped * spec.scale
+    scale = spec.scale if stage != "raw" else 1.0
+    scaled = torch.mul(q.float(), scale, out=work.take("queries", *q.shape)) if scale != 1.0 else q.float()
+    grouped = scaled.reshape(spec.n_kv_heads, groups * n_rows, -1)  # (K, H/K · T, D)
     gathered = keys.gather(k)  # (K, N, D)
     scores = work.take("scores", spec.n_kv_heads, groups * n_rows, n_keys)
     for shared in range(spec.n_kv_heads):  # mm: the batched product is several times slower on a CPU
@@ -216,8 +216,7 @@ def block_values(
     hidden_by(spec, first, first + n_rows, keys).fill(keys, values, -math.inf)
     if keys.extra is not None:
         keys.cells(values)[..., -1, :].masked_fill_(keys.extra, -math.inf)  # so that it counts once in the sum
-    weights = work.take("weights", n_heads, n_rows, n_keys)
-    torch.softmax(values, -1, out=weights)
+    weights = torch.softmax(values, -1, out=values)  # in place: half the memory to go through
     if keys.extra is not None:
         cells = keys.cells(weights)
         cells[..., -1, :] = torch.where(keys.extra, cells[..., -2, :], cells[..., -1, :])

@@ -1,0 +1,36 @@
+"""All heads of a run as files: ours, and everything materialised by the reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from model.export.sheet import export_sheet
+from model.protocol.export_requests import ExportSheet, SheetFormat
+from model.protocol.file_writing import IncomingFiles
+from model.run import Run
+from tests.bench.subject import Subject, as_tensor
+
+
+def write_all(run: Run, folder: Path, formats: tuple[SheetFormat, ...] = ("npz", "pdf")) -> None:
+    """Every head of `run` as heads.npz and heads.pdf, as the command line writes them."""
+    folder.mkdir(exist_ok=True)
+    infos = []
+    with IncomingFiles(folder, overwrite=True) as incoming:
+        for file in export_sheet(run, ExportSheet(formats=formats)):
+            with file:
+                for part, data in file.parts():
+                    incoming.add(part, data)
+                infos.append(file.info)
+        incoming.finish(infos)
+
+
+def materialise(subject: Subject, tokens: int, path: Path) -> None:
+    """Every head's matrix by the reference, (L, H, T, T), saved by numpy."""
+    model = subject.reference
+    model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        made = model(as_tensor(subject.ids(tokens))[None], logits_to_keep=1, output_attentions=True)
+    np.savez(path, attentions=np.stack([layer[0].numpy() for layer in made.attentions]))
