@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QTabBar, QToolButton, QWidget
+from shiboken6 import isValid
 
 from app.docks import RADIUS, PanelDock
 from app.i18n import tr
@@ -66,7 +67,7 @@ class TabTools(QWidget):
         self.info.setVisible(bool(help_text))
         self._buttons[0][0].setVisible(dock is not None and dock.panel.exports)
         if dock is not None:
-            self.info.set_text(dock.windowTitle(), help_text)
+            self.info.set_text(dock.windowTitle(), help_text, panel=dock.panel.panel_id)
 
     def place(self) -> None:
         """At the right end, in the middle of the bar's height; away where the tabs need the room."""
@@ -109,7 +110,8 @@ class TabFrames(QObject):
         self._tools: dict[QTabBar, TabTools] = {}
 
     def adopt(self) -> None:
-        """Takes care of tab bars that are new, and of what is in front of each."""
+        """Takes care of tab bars that are new, and of what is in front of each; forgets those that are gone."""
+        self._tools = {bar: tools for bar, tools in self._tools.items() if isValid(bar)}
         for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
             if bar not in self._tools:
                 bar.setDrawBase(False)

@@ -63,7 +63,7 @@ class TitleBar(QWidget):
         self.close_button = self._button("close", tr("Close {title}", title=title), dock.close)
         for button in (self.export_button, self.float_button, self.maximise_button, self.close_button):
             row.addWidget(button)
-        self.info = InfoButton(theme, title, help_text)
+        self.info = InfoButton(theme, title, help_text, panel=dock.panel.panel_id)
         row.addWidget(self.info)
         self.info.setVisible(bool(help_text))
         theme.changed.connect(self.restyle)

@@ -1,32 +1,34 @@
-"""The ⓘ of a panel: a button that opens a short explanation beside it."""
+"""The ⓘ of a panel: a button that opens a short explanation beside it, with a picture where there is one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QVBoxLayout, QWidget
 
+from app import resources
 from app.i18n import tr
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
 SIZE = 22
-WIDTH = 340
+WIDTH, WIDTH_WITH_PICTURE = 340, 520
+MARGIN = 16
 
 
 class InfoPopup(QFrame):
-    """A title and paragraphs of plain text; closes on Esc or a click outside."""
+    """A title and paragraphs of plain text, under them `picture`; closes on Esc or a click outside."""
 
-    def __init__(self, theme: Theme, title: str, text: str, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, title: str, text: str, parent: QWidget, picture: QPixmap | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(title)
         self._theme = theme
         column = QVBoxLayout(self)
-        column.setContentsMargins(16, 12, 16, 14)
+        column.setContentsMargins(MARGIN, 12, MARGIN, 14)
         column.setSpacing(8)
         for index, paragraph in enumerate([title, *text.split("\n\n")]):
             label = QLabel(paragraph, self)
@@ -37,7 +39,21 @@ class InfoPopup(QFrame):
             font.setBold(index == 0)
             label.setFont(font)
             column.addWidget(label)
-        self.setFixedWidth(WIDTH)
+        self.setFixedWidth(WIDTH_WITH_PICTURE if picture else WIDTH)
+        if picture:
+            self._add_picture(column, picture, title)
+
+    def _add_picture(self, column: QVBoxLayout, picture: QPixmap, title: str) -> None:
+        ratio = self.devicePixelRatioF()
+        width = round((WIDTH_WITH_PICTURE - 2 * MARGIN) * ratio)
+        scaled = picture.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
+        scaled.setDevicePixelRatio(ratio)
+        image, words = QLabel(self), QLabel(tr("With the default model and its example."), self)
+        image.setPixmap(scaled)
+        image.setAccessibleName(tr("A picture of the panel: {title}", title=title))
+        words.setProperty("role", "hint")
+        column.addWidget(image)
+        column.addWidget(words)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -51,25 +67,26 @@ class InfoPopup(QFrame):
 
 
 class InfoButton(QAbstractButton):
-    """`text`: paragraphs separated by empty lines; shown as written, never as markup."""
+    """`text`: paragraphs separated by empty lines; shown as written, never as markup. `panel`: the id of the panel it
+    explains, whose picture is shown too."""
 
-    def __init__(self, theme: Theme, title: str, text: str, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, title: str, text: str, parent: QWidget | None = None, *, panel: str = "") -> None:
         super().__init__(parent)
         self._theme = theme
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setFixedSize(SIZE, SIZE)
-        self.set_text(title, text)
+        self.set_text(title, text, panel=panel)
         self.clicked.connect(self.open)
         theme.changed.connect(self.update)
 
-    def set_text(self, title: str, text: str) -> None:
-        self._title, self._text = title, text
+    def set_text(self, title: str, text: str, *, panel: str = "") -> None:
+        self._title, self._text, self._panel = title, text, panel
         self.setAccessibleName(tr("What is shown here: {title}", title=title))
         self.setToolTip(tr("What is shown here"))
 
     def open(self) -> InfoPopup:
         """Opens the explanation under the button, inside the screen."""
-        popup = InfoPopup(self._theme, self._title, self._text, self)
+        popup = InfoPopup(self._theme, self._title, self._text, self, self._picture())
         popup.adjustSize()
         corner = self.mapToGlobal(QPoint(self.width(), self.height() + 4)) - QPoint(popup.width(), 0)
         available = self.screen().availableGeometry()
@@ -78,6 +95,14 @@ class InfoButton(QAbstractButton):
         popup.move(corner)
         popup.show()
         return popup
+
+    def _picture(self) -> QPixmap | None:
+        """The panel's picture in the theme in force; packaging/pictures.py makes them all again."""
+        if not self._panel:
+            return None
+        picture = QPixmap()
+        picture.loadFromData(resources.data(f"panels/{self._panel}-{'dark' if self._theme.dark else 'light'}.webp"))
+        return None if picture.isNull() else picture  # a Qt without WebP
 
     def sizeHint(self) -> QSize:
         return QSize(SIZE, SIZE)

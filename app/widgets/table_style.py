@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTableView,
 )
-from shiboken6 import isValid
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -161,17 +160,24 @@ def dress_table(table: QTableView, theme: Theme) -> None:
     header.setSectionsClickable(False)
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
-    def restyle() -> None:
-        if not isValid(table):
-            theme.changed.disconnect(restyle)
-            return
-        height = theme.px(21)
-        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        table.verticalHeader().setMinimumSectionSize(height)
-        table.verticalHeader().setDefaultSectionSize(height)
-        header.setFont(theme.font("hint"))
-        header.setFixedHeight(theme.px(22))
-        header.setMinimumSectionSize(12)
+    _Dress(table, theme)
 
-    restyle()
-    theme.changed.connect(restyle)
+
+class _Dress(QObject):
+    """Keeps a table's heights and fonts those of the theme. A child of the table: it goes when the table does."""
+
+    def __init__(self, table: QTableView, theme: Theme) -> None:
+        super().__init__(table)
+        self._table, self._theme = table, theme
+        theme.changed.connect(self.restyle)
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Row and header heights, and the headers' font, at the theme's size of text."""
+        height, header = self._theme.px(21), self._table.horizontalHeader()
+        self._table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self._table.verticalHeader().setMinimumSectionSize(height)
+        self._table.verticalHeader().setDefaultSectionSize(height)
+        header.setFont(self._theme.font("hint"))
+        header.setFixedHeight(self._theme.px(22))
+        header.setMinimumSectionSize(12)

@@ -1,0 +1,50 @@
+"""The explanation behind a panel's ⓘ: words and the panel's picture, in the theme in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from app.panels import PANELS
+from app.panels.base import Panel
+from app.theme import Theme
+from app.widgets.info_button import InfoButton
+
+ROOT = Path(__file__).resolve().parents[3]
+Key = Qt.Key
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    del qapp
+    return Theme("light")
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.panel_id)
+@pytest.mark.parametrize("choice", ["dark", "light"])
+def test_every_panel_explains_itself_with_its_picture(
+    qtbot: QtBot, theme: Theme, panel: type[Panel], choice: Literal["dark", "light"]
+) -> None:
+    theme.set_choice(choice)
+    file = ROOT / "assets/panels" / f"{panel.panel_id}-{choice}.webp"
+    assert file.stat().st_size <= 150_000
+    button = InfoButton(theme, panel.title, panel.help_text, panel=panel.panel_id)
+    qtbot.addWidget(button)
+    button.show()
+    qtbot.waitExposed(button)
+    popup = button.open()
+    shown = [label.pixmap() for label in popup.findChildren(QLabel) if not label.pixmap().isNull()]
+    (picture,) = shown
+    whole = QImage(str(file))
+    assert picture.height() / picture.width() == pytest.approx(whole.height() / whole.width(), abs=0.01)
+    surface = whole.pixelColor(whole.width() // 2, 12)  # of the title bar
+    assert (surface.lightness() < 128) == (choice == "dark")
+    assert button.screen().availableGeometry().contains(popup.geometry())
+    QTest.keyClick(popup, Key.Key_Escape)
