@@ -52,6 +52,7 @@ class TitleBar(QWidget):
         self.label.setFont(theme.font("title"))
         row.addWidget(self.label, 1)
         self.behind = QLabel(tr("updating …"))
+        self.behind.setTextFormat(Qt.TextFormat.PlainText)
         self.behind.setProperty("role", "hint")
         self.behind.setToolTip(tr("The engine has not answered yet: what is drawn is of before."))
         self.behind.hide()
