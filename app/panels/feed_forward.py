@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.commands import Command
 from app.i18n import tr
@@ -26,6 +26,7 @@ from app.panels.feed_forward_words import (
 )
 from app.panels.where_controls import WhereControls, room_of
 from app.session import Topic
+from app.widgets.cell_layout import CellLayout
 from app.widgets.data_table import DataTable
 from app.widgets.fact_list import FactList
 from app.widgets.line_plot import Line, LinePlot, Mark
@@ -109,10 +110,8 @@ class FeedForwardPanel(Panel):
         self.pages.hide()
         self._place = QWidget()
         self._place.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self._cells = QGridLayout(self._place)
-        self._cells.setContentsMargins(0, 0, 0, 0)
-        self._cells.setHorizontalSpacing(14)
-        self._cells.setVerticalSpacing(10)
+        self._parts = (self.facts, self.table, self.map, self.function, self.norms)
+        self._cells = CellLayout(self._place, self._parts)
         self.body.addWidget(self.where)
         self.body.addWidget(self._place, 1)
         self._connect()
@@ -364,33 +363,24 @@ class FeedForwardPanel(Panel):
 
     def _arrange(self) -> None:
         """One row where the panel is low, two where it is tall, one column where it is narrow."""
-        theme, cells = self.ctx.theme, self._cells
-        narrow, tall = self.width() < theme.px(NARROW), room_of(self).height() >= theme.px(TALL)
+        px = self.ctx.theme.px
+        narrow, tall = self.width() < px(NARROW), room_of(self).height() >= px(TALL)
         arranged = "narrow" if narrow else "tall" if tall else "low"
         if arranged == self._arranged:
             return
         self._arranged = arranged
-        parts: list[QWidget] = [self.facts, self.table, self.map, self.function, self.norms]
-        for widget in parts:
-            cells.removeWidget(widget)
-        for line in range(6):
-            cells.setColumnStretch(line, 0)
-            cells.setRowStretch(line, 0)
-            cells.setRowMinimumHeight(line, 0)
         if narrow:
-            for row, widget in enumerate(parts):
-                cells.addWidget(widget, row, 0)
-                cells.setRowStretch(row, 2 if widget is self.map else 1)
-                cells.setRowMinimumHeight(row, theme.px(220 if widget is self.map else 130))
+            high = [220 if widget is self.map else 130 for widget in self._parts]
+            self._cells.arrange(
+                {widget: (row, 0, 1, 1) for row, widget in enumerate(self._parts)},
+                columns=(1,), rows=[2 if widget is self.map else 1 for widget in self._parts], least=[*map(px, high)],
+            )  # fmt: skip
         elif tall:
-            for widget, place in ((self.facts, (0, 0, 1, 1)), (self.table, (1, 0, 2, 1)), (self.map, (0, 1, 2, 2)),
-                                  (self.function, (2, 1, 1, 1)), (self.norms, (2, 2, 1, 1))):  # fmt: skip
-                cells.addWidget(widget, *place)
-            for line, stretch in enumerate((30, 35, 35)):
-                cells.setColumnStretch(line, stretch)
-            for line, stretch in enumerate((24, 36, 40)):
-                cells.setRowStretch(line, stretch)
+            self._cells.arrange(
+                {self.facts: (0, 0, 1, 1), self.table: (1, 0, 2, 1), self.map: (0, 1, 2, 2),
+                 self.function: (2, 1, 1, 1), self.norms: (2, 2, 1, 1)},
+                columns=(30, 35, 35), rows=(24, 36, 40),
+            )  # fmt: skip
         else:
-            for column, (widget, stretch) in enumerate(zip(parts, (19, 22, 33, 17, 24), strict=True)):
-                cells.addWidget(widget, 0, column)
-                cells.setColumnStretch(column, stretch)
+            places = {widget: (0, column, 1, 1) for column, widget in enumerate(self._parts)}
+            self._cells.arrange(places, columns=(19, 22, 33, 17, 24), rows=(1,))

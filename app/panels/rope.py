@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QActionGroup, QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.commands import Command
 from app.i18n import tr
@@ -26,6 +26,7 @@ from app.panels.rope_words import (
 from app.panels.where_controls import WhereControls, room_of
 from app.session import Topic
 from app.widgets.bar_plot import BarPlot
+from app.widgets.cell_layout import CellLayout
 from app.widgets.data_table import Column, DataTable
 from app.widgets.fact_list import FactList
 from app.widgets.line_plot import Line, LinePlot, Mark
@@ -101,10 +102,8 @@ class RopePanel(Panel):
         for widget in (self.reach_box, self.what_if, self.pages):
             self.where.row.add(widget)
         self._rope = QWidget()
-        self._cells = QGridLayout(self._rope)
-        self._cells.setContentsMargins(0, 0, 0, 0)
-        self._cells.setHorizontalSpacing(14)
-        self._cells.setVerticalSpacing(10)
+        parts = (self.plane, self.grid, self.bars, self.table, self.curve, self.facts)
+        self._cells = CellLayout(self._rope, parts)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._rope)
         self._stack.addWidget(self.instead)
@@ -340,33 +339,17 @@ class RopePanel(Panel):
 
     def _arrange(self) -> None:
         """One row where the panel is low, two where it is tall, one column where it is narrow."""
-        theme, cells = self.ctx.theme, self._cells
-        narrow, tall = self.width() < theme.px(NARROW), room_of(self).height() >= theme.px(TALL)
-        table = self.pages.key() == "table"
-        arranged = f"{'narrow' if narrow else 'tall' if tall else 'low'} {table} {self.width() >= theme.px(BARS_FROM)}"
+        px, table = self.ctx.theme.px, self.pages.key() == "table"
+        narrow, tall = self.width() < px(NARROW), room_of(self).height() >= px(TALL)
+        arranged = f"{'narrow' if narrow else 'tall' if tall else 'low'} {table} {self.width() >= px(BARS_FROM)}"
         if arranged == self._arranged:
             return
         self._arranged = arranged
-        parts: tuple[QWidget, ...] = (self.plane, self.grid, self.bars, self.table, self.curve, self.facts)
-        for widget in parts:
-            cells.removeWidget(widget)
-            widget.hide()
-        for line in range(6):
-            cells.setColumnStretch(line, 0)
-            cells.setRowStretch(line, 0)
-            cells.setRowMinimumHeight(line, 0)
         places = self._places(narrow=narrow, tall=tall, table=table)
-        for widget, (row, column, rows, columns) in places.items():
-            cells.addWidget(widget, row, column, rows, columns)
-            widget.show()
-            if columns == 1:
-                stretch = {self.plane: 25, self.grid: 26, self.table: 48, self.bars: 20, self.curve: 32, self.facts: 25}
-                cells.setColumnStretch(column, max(cells.columnStretch(column), stretch[widget]))
-            if narrow:
-                cells.setRowMinimumHeight(row, theme.px(150))
-            cells.setRowStretch(row, 1)
-        for column, share in enumerate((28, 46, 26)) if tall and not narrow else ():
-            cells.setColumnStretch(column, share)
+        shares = {self.plane: 25, self.grid: 26, self.table: 48, self.bars: 20, self.curve: 32, self.facts: 25}
+        columns = [1] if narrow else [28, 46, 26] if tall else [shares[widget] for widget in places]
+        rows = len(places) if narrow else 2 if tall else 1
+        self._cells.arrange(places, columns=columns, rows=[1] * rows, least=[px(150)] * rows if narrow else ())
 
     def _places(self, *, narrow: bool, tall: bool, table: bool) -> dict[QWidget, tuple[int, int, int, int]]:
         """Row, column, rows, columns of what is shown."""

@@ -22,16 +22,21 @@ class NumberBox(QAbstractSpinBox):
     edited = Signal(object)
 
     def __init__(
-        self, theme: Theme, mapping: Mapping, *, decimals: int, off: str = "", parent: QWidget | None = None
+        self,
+        theme: Theme,
+        mapping: Mapping,
+        *,
+        decimals: int,
+        off: str = "",
+        font: str = "ui",
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self._theme, self._font = theme, font
         self._mapping, self._decimals, self._off = mapping, decimals, off
         self._value: Number = mapping.default
         self._button: QToolButton | None = None
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        # The frame is painted here; what the style sheet gives to fields of forms would not fit in a compact row.
-        self.lineEdit().setStyleSheet("background: transparent; border: none; padding: 0; min-height: 0;")
         self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
         self.setFrame(False)
         self.editingFinished.connect(self._take_text)
@@ -86,8 +91,14 @@ class NumberBox(QAbstractSpinBox):
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
 
     def _restyle(self) -> None:
-        # The font reaches the field only when it is named: a style sheet of its own cuts it off from the application's.
-        self.lineEdit().setFont(self._theme.font("ui"))
+        font = self._theme.font(self._font)
+        self.setFont(font)
+        # The frame is painted here; what the style sheet gives to fields of forms would not fit in a compact row. The
+        # size of the text stands with it: a font that is only set is lost when the application's style sheet changes.
+        style = f"background: transparent; border: none; padding: 0; min-height: 0; font-size: {font.pixelSize()}px;"
+        if style != self.lineEdit().styleSheet():
+            self.lineEdit().setStyleSheet(style)
+        self._place()
         self.update()
 
     def stepBy(self, steps: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPalette, QWheelEvent
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPalette, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QSlider, QToolButton, QWidget
 
 from app.i18n import tr
@@ -127,7 +127,7 @@ class SliderRow(QWidget):
         self._label = QLabel(label, self)
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._slider = TravelSlider(theme, self)
-        self._box = NumberBox(theme, mapping, decimals=decimals, off=off, parent=self)
+        self._box = NumberBox(theme, mapping, decimals=decimals, off=off, font="table", parent=self)
         self._reset = QToolButton()
         self._reset.setText("↺")
         self._reset.setProperty("flat", True)
@@ -187,12 +187,12 @@ class SliderRow(QWidget):
             self.valueChanged.emit(value)
 
     def _restyle(self) -> None:
-        self._box.setFont(self._theme.font("table"))
         palette = self._reset.palette()
         palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
         self._reset.setPalette(palette)
         digits = max((self._box.text_of(v) for v in (self._mapping.bottom, self._mapping.default)), key=len)
-        width = self._box.fontMetrics().horizontalAdvance("0" * max(len(digits) + 1, 6)) + 20
+        metrics = QFontMetrics(self._theme.font("table"))
+        width = metrics.horizontalAdvance("0" * max(len(digits) + 1, 6)) + self._theme.px(20)
         self._box.setFixedSize(width, self._theme.px(24))
         self.setFixedHeight(self._theme.px(26))
         self._label.setMinimumWidth(self._theme.px(self._label_width))

@@ -147,6 +147,18 @@ def test_the_reset_stands_in_the_box_and_only_when_there_is_something_to_reset(q
     assert not row._reset.isVisible()
 
 
+def test_a_number_grows_with_the_text(qtbot: QtBot, qapp: QApplication, theme: Theme) -> None:
+    row = SliderRow(theme, "temperature", TEMPERATURE)
+    shown(qtbot, row)
+    _, box = parts(row)
+    for scale in (2.0, 1.5, 1.0):
+        theme.set_text_scale(scale)
+        assert box.lineEdit().font().pixelSize() == theme.font("table").pixelSize()
+        box.set_value(0.85)
+        assert box.lineEdit().width() >= box.lineEdit().fontMetrics().horizontalAdvance("0.85")
+    qapp.setStyleSheet("")
+
+
 def test_a_row_goes_on_below_where_the_width_ends(qtbot: QtBot) -> None:
     holder = QWidget()
     qtbot.addWidget(holder)
