@@ -16,7 +16,7 @@ from model.protocol.attention_requests import Stage
 from model.run import Run
 from model.views.selection import Chosen, HeadRows, YieldPoint, head_rows, no_yield
 
-BLOCK = 32
+BLOCK = 64
 
 
 @torch.inference_mode()
@@ -37,18 +37,18 @@ def _block(run: Run, chosen: Chosen, begin: int, end: int) -> Tensor:
     """Rows begin … end - 1, every key: (T, S), NaN where masked."""
     n_keys = run.length
     total: Tensor | None = None
-    visible = torch.zeros((end - begin, n_keys), dtype=torch.bool, device=run.device)
+    visible: Tensor | None = None
     for head in head_rows(run, chosen, (begin, end)):
         values, seen = stage_rows(head, chosen.stage, begin, n_keys)
-        visible |= seen
+        visible = seen if visible is None else visible | seen
         if total is None:
             total = values
         elif chosen.maximum:
             torch.maximum(total, values, out=total)
         else:
             total += values
-    assert total is not None
-    if not chosen.maximum:
+    assert total is not None and visible is not None
+    if not chosen.maximum and chosen.count > 1:
         total /= chosen.count
     return total.masked_fill_(~visible, torch.nan)
 
