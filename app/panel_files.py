@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Table = tuple[str, list[list[str]]]
 """A name and its lines of cells."""
 PICTURE_RATIO = 2.0
-ABOUT = "about"
+ABOUT_TABLE = "about"
 
 
 def copy_picture(panel: Panel) -> None:
@@ -140,7 +140,7 @@ def about(panel: Panel) -> Table:
         facts += [("ids_sha256", hashlib.sha256(ids.tobytes()).hexdigest())]
         facts += [("n_prompt", session.n_prompt), ("length", session.length), ("layer", selection.layer)]
         facts += [("head", selection.head), ("query", selection.query), ("key", selection.key)]
-    return ABOUT, [[name, str(value)] for name, value in facts]
+    return ABOUT_TABLE, [[name, str(value)] for name, value in facts]
 
 
 def picture(widget: QWidget) -> QImage:

@@ -205,6 +205,48 @@ def test_the_preview_is_the_file(qtbot: QtBot, bench: ModelBench, tmp_path: Path
     assert len({image.pixel(x, image.height() // 2) for x in range(image.width())}) > 5
 
 
+def test_a_figure_too_large_is_refused_with_the_reason_and_nothing_is_written(
+    qtbot: QtBot, bench: ModelBench, tmp_path: Path
+) -> None:
+    told: list[Any] = []
+    bench.notify.trouble.connect(told.append)
+    panel = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "timeline"))
+    dialog = Exporter.shared(bench.ctx).open(panel)
+    dialog.folder_edit.setText(str(tmp_path / "out"))
+    dialog.width_box.setValue(60)
+    dialog.dpi_box.setValue(1200)
+    with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:
+        dialog.export()
+    assert ended.args == [[]]
+    assert "72,000" in told[0].message
+    assert "lower resolution" in told[0].message
+    assert not list((tmp_path / "out").iterdir())
+    assert dialog.isVisible()
+    dialog.reject()
+
+
+@pytest.mark.parametrize("name", ["a: b/c", "🦙 注意力", "x" * 300, "con", ".hidden"])
+def test_odd_names_are_made_safe_and_lists_are_checked(
+    qtbot: QtBot, bench: ModelBench, tmp_path: Path, name: str
+) -> None:
+    panel = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "model"))
+    dialog = Exporter.shared(bench.ctx).open(panel)
+    dialog.folder_edit.setText(str(tmp_path / "out"))
+    dialog.name_edit.setText(name)
+    dialog.choose("sheet")
+    dialog.layers_edit.setText("0-9")
+    assert "'9' is not a whole number from 0 to" in dialog.note.text()
+    assert not dialog.export_button.isEnabled()
+    dialog.choose(PANEL)
+    for box in dialog.boxes.values():
+        box.setChecked(True)
+    with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:
+        dialog.export()
+    paths = ended.args[0]
+    assert len(paths) == 4 == len(list((tmp_path / "out").iterdir()))
+    assert all(path.parent == tmp_path / "out" and len(path.name.encode()) < 250 for path in paths)
+
+
 def test_hover_csv_and_npz_of_attention_are_equal(qtbot: QtBot, bench: ModelBench, tmp_path: Path) -> None:
     panel: Any = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "attention"))
     run = bench.engine.context.run
