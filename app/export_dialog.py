@@ -84,7 +84,7 @@ class ExportDialog(QDialog):
         chosen = [name for name in known if self.boxes[name].isChecked()]
         size = (self.width_box.value(), self.height_box.value())
         return ExportOptions(
-            kind=kind, formats=tuple(name for name in FORMATS if name in {*kept, *chosen}),
+            formats=tuple(name for name in FORMATS if name in {*kept, *chosen}),
             theme=cast("FigureTheme", self.theme_box.key()), colormap=str(self.colormap_box.key()),
             sizes={**self._options.sizes, **({kind: size} if has_figures(kind) else {})}, dpi=self.dpi_box.value(),
             whole=bool(self.whole_box.key()), layers=self.layers_edit.text().strip() or "all",

@@ -45,9 +45,8 @@ def formats_of(kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What was chosen last, as it is remembered. `kind` "": what the panel shows; `sizes` in inches by kind."""
+    """What was chosen last, as it is remembered. `sizes` in inches by kind."""
 
-    kind: str = ""
     formats: tuple[str, ...] = ("png", "csv")
     theme: FigureTheme = "light"
     colormap: str = "viridis"
@@ -68,7 +67,6 @@ class ExportOptions:
         colormap = values.get("colormap") if values.get("colormap") in ONE_SIGNED else default.colormap
         sizes = values.get("sizes")
         return cls(
-            kind=str(values.get("kind")) if values.get("kind") in KINDS else default.kind,
             formats=formats or default.formats, theme=cast("FigureTheme", theme), colormap=str(colormap),
             sizes={str(kind): _size(size, EXPORT_KINDS[kind].size) for kind, size in sizes.items()
                    if kind in EXPORT_KINDS} if isinstance(sizes, dict) else {},
