@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
-from app.widgets.table_style import CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
+from app.widgets.table_style import NO_PARENT, CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -55,6 +55,9 @@ class CandidateModel(SheetModel):
 
     def n_rows(self) -> int:
         return len(self._rows)
+
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(_HEADERS)  # asked for every cell: not by translating all titles
 
     def titles(self) -> tuple[str, ...]:
         return tuple(tr(header) if header else "" for header in _HEADERS)

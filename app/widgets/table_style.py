@@ -6,10 +6,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -75,6 +76,17 @@ class CellDelegate(QStyledItemDelegate):
         super().__init__(parent)
         self._theme = theme
         self._table = parent
+        self._faces: dict[tuple[bool, bool], tuple[QFont, QFontMetricsF]] = {}
+        theme.changed.connect(self._restyle)
+
+    def _restyle(self) -> None:
+        self._faces.clear()
+
+    def _face(self, mono: bool, strong: bool) -> tuple[QFont, QFontMetricsF]:
+        if (mono, strong) not in self._faces:
+            font = self._theme.font("mono" if mono else "table", bold=strong)
+            self._faces[mono, strong] = font, QFontMetricsF(font)
+        return self._faces[mono, strong]
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: Index) -> QSize:
         text = index.data(Qt.ItemDataRole.DisplayRole) or ""
@@ -88,20 +100,20 @@ class CellDelegate(QStyledItemDelegate):
             painter.fillRect(rect, colours.accent_tint)
         elif state & QStyle.StateFlag.State_MouseOver:
             painter.fillRect(rect, colours.raised)
-        bars = index.data(Role.BARS)
+        data = index.model().data  # not index.data: every answer would go to C++ and back
+        bars = data(index, Role.BARS)
         inside = rect.adjusted(self.PADDING, 0, -self.PADDING, 0)
         if bars is not None:
             self._paint_bars(painter, inside, bars)
             return
-        text = index.data(Qt.ItemDataRole.DisplayRole)
+        text = data(index, Qt.ItemDataRole.DisplayRole)
         if text is None:
             return
-        font = self._theme.font("mono" if index.data(Role.MONO) else "table", bold=bool(index.data(Role.STRONG)))
+        font, metrics = self._face(bool(data(index, Role.MONO)), bool(data(index, Role.STRONG)))
         painter.setFont(font)
-        painter.setPen(getattr(colours, index.data(Role.VOICE) or "text"))
-        shown = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, inside.width() + 1)
-        align = index.data(Qt.ItemDataRole.TextAlignmentRole) or Qt.AlignmentFlag.AlignLeft
-        painter.drawText(inside, Qt.AlignmentFlag(align) | Qt.AlignmentFlag.AlignVCenter, shown)
+        painter.setPen(getattr(colours, data(index, Role.VOICE) or "text"))
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width() + 1)
+        painter.drawText(inside, _in_row(data(index, Qt.ItemDataRole.TextAlignmentRole)), shown)
 
     def _paint_bars(self, painter: QPainter, inside: QRectF, bars: tuple[tuple[float, str], ...]) -> None:
         painter.save()
@@ -116,6 +128,11 @@ class CellDelegate(QStyledItemDelegate):
                 painter.setBrush(getattr(self._theme.palette, token))
                 painter.drawRoundedRect(QRectF(inside.left(), inside.center().y() - height / 2, width, height), 2, 2)
         painter.restore()
+
+
+@lru_cache(maxsize=16)
+def _in_row(side: Qt.AlignmentFlag | None) -> Qt.AlignmentFlag:
+    return Qt.AlignmentFlag(side or Qt.AlignmentFlag.AlignLeft) | Qt.AlignmentFlag.AlignVCenter
 
 
 def fit_columns(
