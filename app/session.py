@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.example import point_at_example, show_example
 from app.i18n import tr
 from app.model_desk import EngineStatus, ModelDesk
-from app.prompt_state import EXAMPLE_PROMPT, PromptState
+from app.prompt_state import PromptState
 from app.remedies import Remedies
 from app.run_book import Kept, PathToken, RunBook
 from app.run_facts import PromptStats, RunFacts
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Progress
 
-EXAMPLE_STEPS = 7
-EXAMPLE_VIEW = (13, 8)  # layer, head where "it" reads "animal" on the default model
-EXAMPLE_CELL = (8, 1)
 MAX_STEPS_WAITING = 64
 
 
@@ -97,11 +95,6 @@ class Session(QObject):
     @property
     def engine_status(self) -> EngineStatus:
         return self.desk.status
-
-    @property
-    def engine_message(self) -> str:
-        """What the engine's client says about its state."""
-        return self.engine.message
 
     @property
     def hello(self) -> HelloReply | None:
@@ -402,11 +395,7 @@ class Session(QObject):
         if redo:
             redo()
         elif first:
-            self._show_example()
-
-    def _show_example(self) -> None:
-        self.selection.set_layer_head(*EXAMPLE_VIEW)
-        self.prefill(then_steps=EXAMPLE_STEPS, greedy=True)
+            show_example(self)
 
     def restore(self, kept: Kept) -> None:
         """Makes a run again, from its tokens and draws, with the model that is open."""
@@ -468,8 +457,8 @@ class Session(QObject):
         self.book.begin(reply)
         self._after_state()
         self.changed.emit(Topic.RUN)
-        if first and self.prompt_text == EXAMPLE_PROMPT and self.length > max(EXAMPLE_CELL):
-            self.selection.set_cell(*EXAMPLE_CELL)
+        if first:
+            point_at_example(self)
         self.facts.new_run(reply.state.run_id)
 
     def _after_state(self) -> None:

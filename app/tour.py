@@ -146,7 +146,7 @@ def _start(driver: Driver) -> None:
                 absent[0] or "The default model is not on this machine: run `decoderscope models get` first."
             )
         if str(driver.session.engine_status) == "lost":
-            raise TourError(driver.session.engine_message)
+            raise TourError(driver.session.engine.message)
         run = driver.session.run
         return run is not None and len(run.path) >= 7 and not driver.session.busy
 

@@ -270,9 +270,9 @@ class MainWindow(QMainWindow):
             kept = tr("The prompt, {n} tokens and all settings are kept.", n=session.length)
             crash = session.engine.crash
             details = (lambda: self.sheets.trouble(_crash_trouble(crash))) if crash else None
-            self.banners.engine_lost(f"{session.engine_message} {kept}", session.restart_engine, details)
+            self.banners.engine_lost(f"{session.engine.message} {kept}", session.restart_engine, details)
         elif session.engine_status == "silent":
-            self.banners.engine_lost(session.engine_message, session.restart_engine, None)
+            self.banners.engine_lost(session.engine.message, session.restart_engine, None)
         else:
             self.banners.engine_back()
 

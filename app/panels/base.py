@@ -274,7 +274,7 @@ def show_waiting(empty: EmptyState, session: Session) -> None:
     if status in {"off", "starting"}:
         empty.show_text("engine", tr("Starting the engine …"), share=-1)
     elif status == "lost":
-        empty.show_text("warning", session.engine_message, action=tr("Restart the engine"), run=session.restart_engine)
+        empty.show_text("warning", session.engine.message, action=tr("Restart the engine"), run=session.restart_engine)
     elif session.busy and session.phase in {"opening", "prefill"}:
         share = progress.done / progress.total if progress and progress.total else -1
         what = progress.what if progress and progress.what else session.progress_title
