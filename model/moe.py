@@ -9,6 +9,9 @@ from model.config import DecoderConfig
 from model.hooks import HookPoint
 from model.layers import ACTIVATIONS, Linear
 
+GATHERED_SLOTS = 32
+"""Up to so many (token, expert) pairs, a device other than the CPU gathers each pair's own matrices."""
+
 
 class Expert(nn.Module):
     """One gated feed-forward: the three matrices, run by `Experts`."""
@@ -34,6 +37,7 @@ class Experts(nn.Module):
         self.act = ACTIVATIONS[config.activation]
         self.gate = Linear(config.d_model, self.moe.n_experts, bias=False)
         self.experts = nn.ModuleList(Expert(config, self.moe.d_expert) for _ in range(self.moe.n_experts))
+        self._stacks: tuple[Tensor, ...] = ()
         name = f"layers.{layer}"
         self.hook_router = HookPoint(f"{name}.moe.router", "(T, E)")
         self.hook_ids = HookPoint(f"{name}.moe.ids", "(T, k)")
@@ -53,12 +57,59 @@ class Experts(nn.Module):
             weights = weights / weights.sum(-1, keepdim=True)
         return ids, self.hook_weights(weights.to(x.dtype))
 
+    def join(self) -> None:
+        """Stacks the experts' matrices, whose own become views of the stacks, so that a decode step on a GPU takes
+        those it needs by ids the host never sees. On a CPU, which waits for nobody, there is nothing to gain."""
+        if self.gate.weight.device.type != "cpu":
+            self.stack()
+
+    def stack(self) -> None:
+        """`join` on any device. Experts with biases stay as they are."""
+        names = ("gate_proj", "up_proj", "down_proj")
+        if any(getattr(self.experts[0], name).bias is not None for name in names):
+            return
+        self._stacks = tuple(self._stacked(name) for name in names)
+
+    def _stacked(self, name: str) -> Tensor:
+        linears = [getattr(expert, name) for expert in self.experts]
+        stack = torch.stack([linear.weight for linear in linears])  # (E, out, in)
+        for linear, weight in zip(linears, stack, strict=True):
+            linear.weight = nn.Parameter(weight, requires_grad=False)
+        return stack
+
+    def _gathers(self, n_slots: int) -> bool:
+        """Whether few enough pairs are wanted, of stacks that are still the experts' own: who gives one of them another
+        matrix, rather than writing into it, calls `join` again."""
+        if not self._stacks or n_slots > GATHERED_SLOTS:
+            return False
+        first, last = self.experts[0], self.experts[-1]
+        assert isinstance(first, Expert)
+        assert isinstance(last, Expert)
+        gate, _, down = self._stacks
+        places = (gate[0].data_ptr(), down[-1].data_ptr())
+        return (first.gate_proj.weight.data_ptr(), last.down_proj.weight.data_ptr()) == places
+
     def forward(self, x: Tensor) -> Tensor:
         """(T, M) → (T, M)."""
         ids, weights = self.route(x)
+        down = self._gathered(x, ids) if self._gathers(ids.numel()) else self._sorted(x, ids)  # (T · k, M)
+        return (down.view(*ids.shape, -1) * weights[..., None]).sum(1)  # (T, M)
+
+    def _gathered(self, x: Tensor, ids: Tensor) -> Tensor:
+        """What every chosen expert adds, (T · k, M), each pair with a copy of its own matrices: no host sync."""
+        slots = ids.flatten()
+        rows = x.repeat_interleave(self.moe.top_k, 0)[..., None]  # (T · k, M, 1)
+        gate, up, down = (stack[slots] for stack in self._stacks)  # (T · k, out, in) each
+        shape = (*ids.shape, self.moe.d_expert)
+        pre, risen = torch.bmm(gate, rows).view(shape), torch.bmm(up, rows).view(shape)
+        post = self.hook_post(self.act(self.hook_pre(pre)) * self.hook_up(risen))  # (T, k, F)
+        return torch.bmm(down, post.reshape(slots.shape[0], -1, 1))[..., 0]  # (T · k, M)
+
+    def _sorted(self, x: Tensor, ids: Tensor) -> Tensor:
+        """The same, expert by expert: every matrix is read once, for all tokens that chose it."""
         n_slots = ids.numel()
         order = ids.flatten().argsort(stable=True)  # slots (token, rank) sorted by expert
-        counts = torch.bincount(ids.flatten(), minlength=self.moe.n_experts).tolist()  # the one host sync of a layer
+        counts = torch.bincount(ids.flatten(), minlength=self.moe.n_experts).tolist()  # a host sync, for many tokens
         rows = order // self.moe.top_k  # the token of every slot
         pre, up = (x.new_empty(n_slots, self.moe.d_expert) for _ in range(2))
         for expert, at in self._runs(counts):
@@ -72,7 +123,7 @@ class Experts(nn.Module):
         for expert, at in self._runs(counts):
             slots = order[at]
             down[slots] = expert.down_proj(post[slots])  # (n, M)
-        return (down.view(*ids.shape, -1) * weights[..., None]).sum(1)  # (T, M)
+        return down
 
     def _runs(self, counts: list[int]) -> list[tuple[Expert, slice]]:
         """Every expert that has work, and its slots in sorted order."""

@@ -112,7 +112,8 @@ class Decoder(nn.Module):
         return self.embed_tokens.weight.dtype
 
     def join_weights(self, after_layer: Callable[[], None] | None = None) -> None:
-        """Lay q, k and v, and gate and up, side by side in memory: one product each. Call it once weights are read.
+        """Lay q, k and v, and gate and up, side by side in memory: one product each; stack experts off the CPU. Call it
+        once weights are read.
 
         `after_layer` is called when a layer's separate matrices have been freed.
         """
@@ -121,6 +122,8 @@ class Decoder(nn.Module):
             layer.self_attn.qkv.join()
             if isinstance(layer.mlp, Mlp) and layer.mlp.gate_up is not None:
                 layer.mlp.gate_up.join()
+            if isinstance(layer.mlp, Experts):
+                layer.mlp.join()
             if after_layer is not None:
                 after_layer()
 

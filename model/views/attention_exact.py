@@ -47,7 +47,8 @@ def _block(run: Run, chosen: Chosen, begin: int, end: int) -> Tensor:
             torch.maximum(total, values, out=total)
         else:
             total += values
-    assert total is not None and visible is not None
+    assert total is not None
+    assert visible is not None
     if not chosen.maximum and chosen.count > 1:
         total /= chosen.count
     return total.masked_fill_(~visible, torch.nan)
