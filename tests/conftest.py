@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.metadata
 import os
 import shutil
@@ -62,6 +63,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not torch.cuda.is_available():
         config.hook.pytest_deselected(items=need_cuda)
         items[:] = [item for item in items if item not in need_cuda]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that says it takes longer than a hang is not taken for one (pyproject.toml: faulthandler_timeout)."""
+    own = item.get_closest_marker("timeout")
+    if own is not None and own.args[0] >= float(item.config.getini("faulthandler_timeout")):
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _refuse_leaking_pyside() -> None:
