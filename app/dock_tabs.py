@@ -135,7 +135,7 @@ class TabFrames(QObject):
         return False
 
     def _docks(self) -> list[PanelDock]:
-        return self._window.findChildren(PanelDock)
+        return self._window.findChildren(PanelDock, options=Qt.FindChildOption.FindDirectChildrenOnly)
 
     def _maximise(self, bar: QTabBar) -> None:
         dock = self._tools[bar].dock

@@ -88,7 +88,7 @@ class Panel(QWidget):
         self.ctx = ctx
         self.setObjectName(f"panel-{self.panel_id}")
         self._pending: set[str] = set()
-        self._ask_count, self._unanswered, self._asked = 0, set[int](), set[int]()
+        self._ask_count, self._unanswered, self._to_come = 0, set[int](), set[int]()
         self.behind = False
         self._late = QTimer(self)
         self._late.setSingleShot(True)
@@ -160,7 +160,7 @@ class Panel(QWidget):
                 if not isValid(self):
                     return
                 if last:
-                    self._asked.discard(number)
+                    self._to_come.discard(number)
                     self._answered(number)
                 if self.ctx.session.run_id == run_id:
                     call(*args)
@@ -176,7 +176,7 @@ class Panel(QWidget):
             slot=f"{self.panel_id}.{slot}" if slot else None,
             priority=priority,
         )
-        self._asked.add(number)
+        self._to_come.add(number)
         if priority == "interactive":
             self._unanswered.add(number)
             if not self._late.isActive():
@@ -197,7 +197,7 @@ class Panel(QWidget):
     @property
     def settled(self) -> bool:
         """Whether all that changed is drawn and all that was asked for it has come."""
-        return not self._pending and not self._asked
+        return not self._pending and not self._to_come
 
     def look_again(self) -> None:
         """Redraws at the next frame what is noted; whoever brings the panel into sight calls it."""
