@@ -1,8 +1,8 @@
 """What a window's event loop and its thread spend: gaps between ticks, own time, and where the slow calls were.
 
 A tick of a precise 4 ms timer measures two things: the wall time since the tick before (a gap) and the processor time
-that the GUI thread itself used in between, which bounds every single call of ours from above whatever else the machine
-was doing.
+that the GUI thread itself used in between, whatever else the machine was doing (a turn of the loop, often many calls).
+A call is what Qt hands us in one piece: an event with all that it causes, and of a repaint each widget's paintEvent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
-from PySide6.QtCore import QEvent, QPointF, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
@@ -40,6 +40,34 @@ NONE, LEFT = Qt.MouseButton.NoButton, Qt.MouseButton.LeftButton
 WORDS = re.findall(r"\S+", "The animal did not cross the wide street because it was far too tired to move today .")
 
 
+class TimedApplication(QApplication):
+    """Keeps the processor time of the longest call since `longest` was last set to 0, and what it was."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        super().__init__(arguments)
+        self.longest, self.what = 0.0, ""
+        self._depth, self._repainting = 0, 0
+
+    def notify(self, receiver: QObject, event: QEvent) -> bool:
+        kind, depth = event.type(), self._depth
+        repaint = kind is QEvent.Type.UpdateRequest
+        counts = not repaint and (depth == 0 or (self._repainting == depth and kind is QEvent.Type.Paint))
+        if repaint and depth == 0:
+            self._repainting = 1
+        name = type(receiver).__name__ if counts else ""
+        begun = time.thread_time()
+        self._depth += 1
+        try:
+            return super().notify(receiver, event)
+        finally:
+            self._depth = depth
+            took = (time.thread_time() - begun) * 1000
+            if counts and took > self.longest:
+                self.longest, self.what = took, f"{kind.name} of {name}"
+            if depth == 0:
+                self._repainting = 0
+
+
 def isolate() -> None:
     """A home of its own, with the real cache, so that a person's preferences neither count nor change."""
     from model.checkpoint.paths import cache_dir
@@ -54,6 +82,7 @@ def open_example(size: tuple[int, int] = (1400, 900)) -> Application:
     """The real window with the real engine on the default model, once its example is up."""
     from app.main import create
 
+    TimedApplication.instance() or TimedApplication(["decoderscope"])
     application = create()
     application.window.resize(*size)
     application.window.show()
@@ -103,6 +132,7 @@ class Measure:
         self.own: list[float] = []
         self.slow: list[tuple[float, Counter[str]]] = []
         self.gaps: list[tuple[float, Counter[str]]] = []
+        self.calls: list[tuple[float, str]] = []
         self.actions = 0
         self._steps = steps
         self._gui = threading.get_ident()
@@ -140,6 +170,10 @@ class Measure:
         self.own.append((own - self._last[1]) * 1000)
         self._last = (now, own)
         seen, self._seen = self._seen, []
+        qt = QApplication.instance()
+        if isinstance(qt, TimedApplication):
+            self.calls.append((qt.longest, qt.what))
+            qt.longest = 0.0
         if self.own[-1] > SLOW_MS:
             self.slow.append((self.own[-1], Counter(seen)))
         if self.wall[-1] > GAP_MS / 2:
@@ -193,21 +227,28 @@ def report(rounds: Mapping[str, Sequence[Measure]], others: float) -> list[str]:
     words. Wall time is judged only where other programs used less than QUIET of a core."""
     wall = {name: np.concatenate([each.wall for each in measures]) for name, measures in rounds.items()}
     own = {name: np.concatenate([each.own for each in measures]) for name, measures in rounds.items()}
+    calls = {name: [call for each in measures for call in each.calls] for name, measures in rounds.items()}
     names = [name for name in rounds if name != "idle"]
+    calls["busy"] = [call for name in names for call in calls[name]]
     wall["busy"] = np.concatenate([wall[name] for name in names])
     own["busy"] = np.concatenate([own[name] for name in names])
-    tell(f"{'':16}{'ticks':>8}{'p50 ms':>9}{'p99 ms':>9}{'longest gap':>13}{'longest own':>13}")
+    tell(f"{'':16}{'ticks':>8}{'p50 ms':>9}{'p99 ms':>9}{'longest gap':>13}{'longest turn':>13}{'longest call':>13}")
     for name in (*names, "busy", "idle"):
         p50, p99 = np.percentile(wall[name], (50, 99))
-        tell(f"{name:16}{len(wall[name]):8,}{p50:9.1f}{p99:9.1f}{wall[name].max():13.1f}{own[name].max():13.1f}")
+        tell(
+            f"{name:16}{len(wall[name]):8,}{p50:9.1f}{p99:9.1f}{wall[name].max():13.1f}{own[name].max():13.1f}"
+            f"{max(calls[name])[0]:13.1f}"
+        )
     ratio = float(np.percentile(wall["busy"], 99) / np.percentile(wall["idle"], 99))
-    call = float(max(own["busy"].max(), own["idle"].max()))
+    call, what = max(*calls["busy"], *calls["idle"])
     gap = float(max(wall["busy"].max(), wall["idle"].max()))
     actions = sum(each.actions for each in rounds["idle"])
-    tell(f"p99 busy ÷ idle {ratio:.2f} (bound {RATIO}), longest call of ours under {call:.1f} ms (bound {CALL_MS:.0f})")
+    tell(f"p99 busy ÷ idle {ratio:.2f} (bound {RATIO}), longest call {call:.1f} ms (bound {CALL_MS:.0f}): {what}")
     tell(f"longest gap {gap:.1f} ms (bound {GAP_MS:.0f}); {actions:,} actions in each")
     every = [each for measures in rounds.values() for each in measures]
-    _tell_where("own", [slow for each in every for slow in each.slow])
+    for milliseconds, event in sorted(set(calls["busy"] + calls["idle"]), reverse=True)[:8]:
+        tell(f"call {milliseconds:6.1f} ms: {event}")
+    _tell_where("turn", [slow for each in every for slow in each.slow])
     _tell_where("gap", [slow for each in every for slow in each.gaps])
     broken = [f"a call of {call:.1f} ms"] if call > CALL_MS else []
     tell(f"other programs used {others:.2f} of a core")

@@ -29,7 +29,7 @@ def test_five_minutes_hold_their_bounds() -> None:
 
 def measured(wall: list[float], own: list[float]) -> Measure:
     measure = Measure(itertools.repeat(None))
-    measure.wall, measure.own = wall, own
+    measure.wall, measure.own, measure.calls = wall, own, [(each, "paint") for each in own]
     return measure
 
 
