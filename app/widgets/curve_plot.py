@@ -228,7 +228,7 @@ def polylines(values: NDArray[np.float32], plot: QRectF, high: float, count: int
     good = np.isfinite(shown)
     x = plot.left() + (positions + 0.5) * plot.width() / max(count, 1)
     y = plot.bottom() - np.where(good, shown, 0) / high * plot.height()
-    # Where finite values begin and end: a split at every NaN of a prompt that is not scored yet took thirty times as long.
+    # Where finite values begin and end: a split at every NaN of a prompt not scored yet took thirty times as long.
     edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False]))))
     return [
         QPolygonF([QPointF(px, py) for px, py in zip(x[begin:end].tolist(), y[begin:end].tolist(), strict=True)])
