@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.commands import Command
+from app.export.run_commands import run_file_commands
 from app.i18n import LANGUAGES
-from app.run_file_actions import run_file_commands
 from app.theme import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:

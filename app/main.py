@@ -44,11 +44,11 @@ class Application:
     def fill(self) -> None:
         """After the first paint: the engine's process, the shared state, the panels."""
 
-        from app.alarms import NumberAlarm  # noqa: PLC0415
         from app.context import AppContext  # noqa: PLC0415 - numpy and the protocol come in here
         from app.engine import EngineClient  # noqa: PLC0415
         from app.selection import Selection  # noqa: PLC0415
         from app.session import Session  # noqa: PLC0415
+        from app.state.alarms import NumberAlarm  # noqa: PLC0415
 
         window = self.window
         window.furnish()
@@ -77,7 +77,7 @@ class Application:
         """The window that writes the preferences also keeps its work against a crash, and offers what was kept."""
         if not self.settings.writable:
             return
-        from app.autosave import Autosave, BringBack, take_lost  # noqa: PLC0415
+        from app.state.autosave import Autosave, BringBack, take_lost  # noqa: PLC0415
 
         lost = take_lost(config_folder())
         if lost is not None and (lost.kept or lost.prompt != session.prompt.text):
@@ -143,8 +143,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _guard(application: Application) -> None:
-    from app import crash, report  # noqa: PLC0415 - logging and faulthandler can wait until the window is up
-    from app.stalls import StallWatch  # noqa: PLC0415
+    from app.health import crash, report  # noqa: PLC0415 - logging and faulthandler can wait until the window is up
+    from app.health.stalls import StallWatch  # noqa: PLC0415
 
     kept = report.keep_last_crash()
     crash.install(application.notify)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.example import point_at_example, show_example
 from app.i18n import tr
-from app.model_desk import EngineStatus, ModelDesk
-from app.prompt_state import PromptState
-from app.remedies import Remedies
-from app.run_book import Kept, PathToken, RunBook
-from app.run_facts import PromptStats, RunFacts
-from app.run_files import RunFiles
-from app.sampler_state import SamplerState
-from app.topics import Topic as Topic  # noqa: PLC0414 - whoever knows a session knows its topics
-from app.under_way import Phase, UnderWay, stop_words
+from app.state.example import point_at_example, show_example
+from app.state.model_desk import EngineStatus, ModelDesk
+from app.state.prompt_state import PromptState
+from app.state.remedies import Remedies
+from app.state.run_book import Kept, PathToken, RunBook
+from app.state.run_facts import PromptStats, RunFacts
+from app.state.run_files import RunFiles
+from app.state.sampler_state import SamplerState
+from app.state.topics import Topic as Topic  # noqa: PLC0414 - whoever knows a session knows its topics
+from app.state.under_way import Phase, UnderWay, stop_words
 from model.protocol.engine_requests import HelloReply, SelfCheckReply
 from model.protocol.run_file_requests import OpenRunReply
 from model.protocol.run_requests import (

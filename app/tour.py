@@ -237,7 +237,7 @@ def _sliders(driver: Driver) -> None:
 
 def export(driver: Driver) -> None:
     """The matrix in view in every format, by the real export."""
-    from app.exporter import Exporter, ExportOptions  # noqa: PLC0415
+    from app.export.exporter import Exporter, ExportOptions  # noqa: PLC0415
 
     panel: AttentionPanel = driver.window.docks["attention"].panel  # type: ignore[assignment] # by its id
     ended: list[list[Path]] = []

@@ -20,21 +20,21 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QStackedWidget
 
-from app.drops import dropped_path, refuse_path
+from app.dialogs.sheets import Sheets
+from app.frame.drops import dropped_path, refuse_path
+from app.frame.start_page import StartPage
 from app.i18n import set_language, tr
 from app.notify import Trouble
-from app.sheets import Sheets
-from app.start_page import StartPage
 
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
     from app.context import AppContext
-    from app.dock_tabs import TabFrames
-    from app.docks import PanelDock
+    from app.frame.dock_tabs import TabFrames
+    from app.frame.docks import PanelDock
+    from app.frame.menus import MenuBar
+    from app.frame.pages import AbsentPage
     from app.keys import KeyRouter
-    from app.menus import MenuBar
     from app.notify import Notifier
-    from app.pages import AbsentPage
     from app.settings import Settings
     from app.theme import Theme
 
@@ -97,10 +97,10 @@ class MainWindow(QMainWindow):
         self.notify.trouble.connect(self.sheets.trouble)
 
     def _make_bars(self) -> None:
-        from app.banners import BannerBar  # noqa: PLC0415 - after the first paint, as the next ones
-        from app.menus import MenuBar  # noqa: PLC0415
-        from app.statusbar import StatusLine  # noqa: PLC0415
-        from app.toolbar import RunBar  # noqa: PLC0415
+        from app.frame.banners import BannerBar  # noqa: PLC0415 - after the first paint, as the next ones
+        from app.frame.menus import MenuBar  # noqa: PLC0415
+        from app.frame.statusbar import StatusLine  # noqa: PLC0415
+        from app.frame.toolbar import RunBar  # noqa: PLC0415
 
         if self.menu is None:
             self.menu = MenuBar(self.theme, self.registry)
@@ -146,10 +146,10 @@ class MainWindow(QMainWindow):
         self._refresh_bars()
 
     def _make_docks(self) -> None:
-        from app.dock_tabs import TabFrames  # noqa: PLC0415 - after the first paint
-        from app.docks import DockArea, PanelDock  # noqa: PLC0415
+        from app.frame.dock_tabs import TabFrames  # noqa: PLC0415 - after the first paint
+        from app.frame.docks import DockArea, PanelDock  # noqa: PLC0415
+        from app.frame.standard_layout import StandardLayout  # noqa: PLC0415
         from app.panels import PANELS  # noqa: PLC0415
-        from app.standard_layout import StandardLayout  # noqa: PLC0415
 
         assert self.ctx is not None
         assert self.keys is not None
@@ -277,7 +277,7 @@ class MainWindow(QMainWindow):
             self.banners.engine_back()
 
     def _model_menu(self) -> QMenu:
-        from app.model_menu import ModelMenu  # noqa: PLC0415
+        from app.frame.model_menu import ModelMenu  # noqa: PLC0415
 
         assert self.ctx is not None
         return ModelMenu(
@@ -285,7 +285,7 @@ class MainWindow(QMainWindow):
         )
 
     def _fill_recent_menu(self, menu: QMenu) -> None:
-        from app.model_menu import fill_recent  # noqa: PLC0415
+        from app.frame.model_menu import fill_recent  # noqa: PLC0415
 
         fill_recent(menu.addMenu(tr("Recent models")), self.settings, self._open)
 
@@ -347,7 +347,7 @@ class MainWindow(QMainWindow):
     # the page for an absent model
 
     def _show_absent(self, why: str) -> None:
-        from app.pages import AbsentPage  # noqa: PLC0415
+        from app.frame.pages import AbsentPage  # noqa: PLC0415
 
         assert self.ctx is not None
         self._hide_absent()

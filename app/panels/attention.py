@@ -19,7 +19,7 @@ from app.panels.base import Changes, Need, Panel
 from app.session import Topic
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.attention_requests import HeadView
     from model.protocol.wire import Request
 
@@ -143,7 +143,7 @@ class AttentionPanel(Panel):
         attention_tables(self, self.main.heat, self.ctx.selection.view, done)
 
     def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
-        from app.export_subjects import plain  # noqa: PLC0415 - not before it is asked for
+        from app.export.subjects import plain  # noqa: PLC0415 - not before it is asked for
 
         rows, cols = self.main.heat.wanted()[:2]
         message = plain("attention", self.ctx)

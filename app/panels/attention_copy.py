@@ -23,7 +23,7 @@ from model.protocol.attention_requests import (
 )
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.panels.base import Panel
     from app.widgets.heatmap import HeatMap
     from model.protocol.framing import Arrays

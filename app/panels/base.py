@@ -9,15 +9,15 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
+from app.frame.pages import EmptyState
 from app.i18n import tr
-from app.pages import EmptyState
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from app.commands import Command
     from app.context import AppContext
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.session import Session
     from model.protocol.wire import Priority, Request
 
@@ -132,7 +132,7 @@ class Panel(QWidget):
 
     def export(self) -> None:
         """Asks how and where to write what is shown."""
-        from app.exporter import Exporter  # noqa: PLC0415 - not before it is asked for
+        from app.export.exporter import Exporter  # noqa: PLC0415 - not before it is asked for
 
         Exporter.shared(self.ctx).open(self)
 

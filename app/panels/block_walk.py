@@ -30,7 +30,7 @@ from model.colormaps import Levels, colormap_for, lut
 from model.protocol.walk_requests import GetWalk, WalkOp, WalkPlace, WalkReply
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Request
 
@@ -146,7 +146,7 @@ class BlockWalkPanel(Panel):
 
     def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:  # noqa: ARG002
         """All activations of the place that is walked through."""
-        from app.export_subjects import numbers  # noqa: PLC0415 - not before it is asked for
+        from app.export.subjects import numbers  # noqa: PLC0415 - not before it is asked for
 
         where = {"embed": ("embed",), "head": ("final_norm", "logits")}
         return numbers(*where.get(self.place, (f"layers.{self._layer()}.*",)), stem=stem)

@@ -46,7 +46,7 @@ from model.protocol.feed_forward_requests import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request
 
@@ -156,7 +156,7 @@ class FeedForwardPanel(Panel):
 
     def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:  # noqa: ARG002
         """The layer's activations, of which the panel shows the strongest."""
-        from app.export_subjects import numbers  # noqa: PLC0415 - not before it is asked for
+        from app.export.subjects import numbers  # noqa: PLC0415 - not before it is asked for
 
         return numbers(f"layers.{self.where.layer}.mlp.*", stem=stem)
 

@@ -34,7 +34,7 @@ from model.protocol.figure_requests import ExportKvGrowth
 from model.protocol.kv_requests import GetKv, KvReply, MeasureRecompute, RecomputeReply
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.export_requests import FigureTheme
     from model.protocol.figure_requests import DrawnFormat
     from model.protocol.framing import Arrays

@@ -28,7 +28,7 @@ from model.protocol.kv_requests import GetKvContents, KvContentsReply, KvWhat
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.panels.base import Panel
     from model.protocol.framing import Arrays
     from model.protocol.values import ModelInfo

@@ -26,7 +26,7 @@ from model.protocol.figure_requests import DrawnFormat, ExportLens
 from model.protocol.lens_requests import GetLens, LensPart, LensReply
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.export_requests import FigureTheme
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request

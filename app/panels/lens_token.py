@@ -20,7 +20,7 @@ from model.protocol.lens_requests import GetLensPath, GetLensTerms, LensPathRepl
 from model.protocol.run_requests import DistributionReply, GetDistribution
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.panels.base import Panel
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo

@@ -30,7 +30,7 @@ from model.protocol.card_requests import GetModelCard, ModelCardReply
 from model.protocol.engine_requests import SelfCheck, SelfCheckReply
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo
 
@@ -122,7 +122,7 @@ class ModelPanel(Panel):
         self._show_checks()
 
     def line(self) -> str:
-        from app.command_line import doctor_line  # noqa: PLC0415 - not before it is asked for
+        from app.export.command_line import doctor_line  # noqa: PLC0415 - not before it is asked for
 
         return doctor_line(self.ctx.session)
 

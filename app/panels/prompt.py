@@ -41,7 +41,7 @@ from model.protocol.values import bytes_kept
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.session import Session
     from model.protocol.attention_requests import LineReply
     from model.protocol.framing import Arrays
@@ -247,7 +247,7 @@ class PromptPanel(Panel):
             )
 
     def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
-        from app.export_subjects import tinted  # noqa: PLC0415 - not before it is asked for
+        from app.export.subjects import tinted  # noqa: PLC0415 - not before it is asked for
 
         if not self._follows_run():
             return None

@@ -39,7 +39,7 @@ from model.protocol.rope_requests import GetRope, RopeReply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.widgets.fact_list import Fact
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request

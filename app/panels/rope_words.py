@@ -15,7 +15,7 @@ from app.widgets.fact_list import Fact
 from app.widgets.ticks import figure, short
 
 if TYPE_CHECKING:
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.card_requests import RopeFacts
     from model.protocol.framing import Arrays
     from model.protocol.rope_requests import RopeReply

@@ -13,7 +13,7 @@ from app.panels.curves import curves
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.session import Session
     from model.protocol.values import Candidate, Node, Token
 

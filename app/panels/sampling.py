@@ -27,7 +27,7 @@ from model.protocol.values import MAX_SEED, SamplerSettings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from model.protocol.run_requests import DistributionReply, StageInfo
     from model.protocol.values import Candidate
     from model.protocol.wire import Request

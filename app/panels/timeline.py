@@ -23,7 +23,7 @@ from model.protocol.figure_requests import ExportText
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.panel_files import Table
+    from app.export.panel_files import Table
     from app.session import Session
     from model.protocol.wire import Request
 

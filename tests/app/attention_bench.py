@@ -16,12 +16,12 @@ from PySide6.QtGui import QImage
 
 from app.commands import CommandRegistry
 from app.context import AppContext
-from app.model_desk import EngineStatus
 from app.notify import Notifier
 from app.panels.attention import AttentionPanel
 from app.selection import Selection
 from app.session import Session, Topic
 from app.settings import Settings
+from app.state.model_desk import EngineStatus
 from app.theme import Theme
 from model.colormaps import Levels
 from model.protocol import attention_requests as ask

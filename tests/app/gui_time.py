@@ -25,7 +25,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.stalls import stack_of
+from app.health.stalls import stack_of
 
 if TYPE_CHECKING:
     from app.main import Application

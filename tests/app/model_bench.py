@@ -10,11 +10,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.commands import CommandRegistry
 from app.context import AppContext
-from app.model_desk import EngineStatus
 from app.notify import Notifier
 from app.selection import Selection
 from app.session import Session, Topic
 from app.settings import Settings
+from app.state.model_desk import EngineStatus
 from app.theme import Theme
 from model import handlers  # noqa: F401 - registers them
 from model.errors import DecoderscopeError

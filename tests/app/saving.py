@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
-from app.panel_files import PanelExport
+from app.export.panel_files import PanelExport
 from app.panels.base import Panel
 
 

@@ -14,11 +14,11 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app import autosave
-from app.autosave import LOST_NAME, NAME, Autosave, Saved, read_saved, saved_of, take_lost
 from app.main import Application
 from app.notify import Notifier
 from app.session import Topic
+from app.state import autosave
+from app.state.autosave import LOST_NAME, NAME, Autosave, Saved, read_saved, saved_of, take_lost
 from model.protocol.framing import Frame, encode_frame
 from model.protocol.run_requests import PrefillReply, Restore
 from model.protocol.values import Node, SamplerSettings
@@ -189,7 +189,7 @@ def test_thousands_of_nodes_are_encoded_off_the_gui_thread(
         threads.append(threading.current_thread().name)
         return encode_frame(frame)
 
-    monkeypatch.setattr("app.autosave.encode_frame", encode)
+    monkeypatch.setattr("app.state.autosave.encode_frame", encode)
     kept = Autosave(session, tmp_path, Notifier())
     session.changed.emit(Topic.NODE)
     kept.save()

@@ -16,9 +16,9 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.dialogs import ErrorDialog
+from app.dialogs.error import ErrorDialog
+from app.health.report import CRASH_LOG, KEPT_CRASHES, engine_line, keep_last_crash, versions
 from app.notify import Trouble
-from app.report import CRASH_LOG, KEPT_CRASHES, engine_line, keep_last_crash, versions
 from app.theme import Theme
 from model.protocol.engine_requests import HelloReply
 from tests.app.shell import close_window, open_window
@@ -124,7 +124,7 @@ def test_a_hard_crash_leaves_a_report_that_the_next_window_names(tmp_path: Path)
 def test_an_error_that_comes_with_every_frame_is_told_once(tmp_path: Path) -> None:
     more = (
         "application.storm = QTimer(); application.storm.timeout.connect(lambda: 1 / 0); "
-        "kind = __import__('app.dialogs').dialogs.ErrorDialog; window = application.window; "
+        "kind = __import__('app.dialogs.error').dialogs.error.ErrorDialog; window = application.window; "
         "end = lambda: (print(len(window.findChildren(kind)), flush=True), window.close()); "
         "begin = lambda: (application.storm.start(5), QTimer.singleShot(1000, application.storm.stop), "
         "QTimer.singleShot(1100, end)); "
@@ -173,10 +173,10 @@ def test_the_log_folder_is_opened_or_named(tmp_path: Path, monkeypatch: pytest.M
             opened.append(url.toLocalFile())
             return True
 
-        monkeypatch.setattr("app.sheets.QDesktopServices.openUrl", open_url)
+        monkeypatch.setattr("app.dialogs.sheets.QDesktopServices.openUrl", open_url)
         application.window.sheets.log()
         assert opened == [str(tmp_path / "config")]
-        monkeypatch.setattr("app.sheets.QDesktopServices.openUrl", lambda _url: False)
+        monkeypatch.setattr("app.dialogs.sheets.QDesktopServices.openUrl", lambda _url: False)
         application.window.sheets.log()
         assert any(str(tmp_path / "config") in b.sentence.text() for b in application.window.banners.notices)
     finally:

@@ -10,9 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.export_dialog import ExportDialog
-from app.export_subjects import safe_stem, stem_of
-from app.exporter import Exporter, ExportOptions, formats_of, free_stem
+from app.export.dialog import ExportDialog
+from app.export.exporter import Exporter, ExportOptions, formats_of, free_stem
+from app.export.subjects import safe_stem, stem_of
 from app.panels.attention import AttentionPanel
 from app.theme import Theme
 from model.protocol.export_requests import ExportAttention

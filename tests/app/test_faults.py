@@ -18,9 +18,10 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 from safetensors.torch import load_file, save_file
 
-from app.files import FileExport
+from app.dialogs.error import ErrorDialog
+from app.export.files import FileExport
+from app.frame.pages import AbsentPage
 from app.main import Application
-from app.pages import AbsentPage
 from app.panels.prompt import PromptPanel
 from app.settings import Settings, default_path
 from model.loading import open_model
@@ -126,7 +127,7 @@ def test_whatever_an_engine_does_the_window_says_so_and_the_next_action_works(
     session.prefill()
     qtbot.waitUntil(lambda: session.run is not None and not session.busy, timeout=TIMEOUT)
     assert session.run_text == "kept text"
-    for dialog in faked.window.findChildren(__import__("app.dialogs").dialogs.ErrorDialog):
+    for dialog in faked.window.findChildren(ErrorDialog):
         dialog.close()
 
 

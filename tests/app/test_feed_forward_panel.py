@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.docks import PanelScroll
+from app.frame.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.ticks import figure

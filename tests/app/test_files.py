@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.engine import LATER, REFUSED, EngineClient, EngineState
-from app.files import WAITING_PARTS, FileExport
+from app.export.files import WAITING_PARTS, FileExport
 from model.export.files import ExportedFile
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo, FilePart

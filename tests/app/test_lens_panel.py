@@ -11,7 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.panel_files import Table
+from app.export.panel_files import Table
 from app.panels.lens import LensPanel
 from app.theme import Theme
 from model.loading import LoadedModel

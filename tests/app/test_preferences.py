@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.dialogs.preferences import PreferencesDialog
 from app.main import Application
-from app.preferences_dialog import PreferencesDialog
 from app.settings import Settings, default_path
 from tests.app.shell import TIMEOUT, close_window, window_with
 from tests.model.checkpoint import files

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.dialogs import ErrorDialog
+from app.dialogs.error import ErrorDialog
 from app.main import Application
 from app.notify import Trouble
 from app.panels.prompt import PromptPanel

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.run_book import RunBook
+from app.state.run_book import RunBook
 from model.protocol.run_requests import PrefillReply, StepPart
 from model.protocol.values import MemoryInfo, Node, RunState, SamplerSettings, Token
 

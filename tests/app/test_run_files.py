@@ -17,10 +17,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from safetensors.numpy import load_file
 
-from app.exporter import Exporter
+from app.export.exporter import Exporter
+from app.export.run_commands import copy_command
+from app.export.save_run import SaveRunDialog
 from app.main import Application, create
-from app.run_file_actions import copy_command
-from app.save_run import SaveRunDialog
 from app.settings import Settings, default_path
 from model import __main__ as program
 from model.protocol.export_requests import RunContents

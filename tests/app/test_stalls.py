@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
-from app.stalls import MAX_LOGGED, StallWatch, stack_of
+from app.health.stalls import MAX_LOGGED, StallWatch, stack_of
 
 
 def hold_the_window_up(seconds: float) -> None:

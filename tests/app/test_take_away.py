@@ -16,13 +16,13 @@ from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.export_dialog import ExportDialog
-from app.export_subjects import PANEL, kind_of
-from app.exporter import KINDS, Exporter, formats_of
-from app.panel_files import as_npz, copy_picture
+from app.export.dialog import ExportDialog
+from app.export.exporter import KINDS, Exporter, formats_of
+from app.export.panel_files import as_npz, copy_picture
+from app.export.run_commands import copy_command, copy_values
+from app.export.subjects import PANEL, kind_of
 from app.panels import PANELS
 from app.panels.base import Panel
-from app.run_file_actions import copy_command, copy_values
 from app.theme import Theme
 from model import __main__ as program
 from model.export.making import make_files

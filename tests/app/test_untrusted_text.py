@@ -12,9 +12,10 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QLabel, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.banners import Banner
-from app.dialogs import ErrorDialog, OpenDialog
-from app.exporter import Exporter
+from app.dialogs.error import ErrorDialog
+from app.dialogs.open_model import OpenDialog
+from app.export.exporter import Exporter
+from app.frame.banners import Banner
 from app.main import Application
 from app.notify import Trouble
 from app.plain import tip

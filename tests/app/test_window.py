@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QWidge
 from pytestqt.qtbot import QtBot
 
 from app.commands import Command
-from app.drops import refuse_path
+from app.frame.drops import refuse_path
 from app.keys import typing
 from app.main import Application
 from app.notify import Trouble, WayOut

@@ -10,16 +10,16 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QImage, QPixmap
 from PySide6.QtWidgets import QLabel, QSizePolicy
 
-from app.export_subjects import PANEL, message_of
+from app.export.panel_files import picture
+from app.export.subjects import PANEL, message_of
 from app.i18n import tr
 from app.notify import QUIET_CODES
-from app.panel_files import picture
 from model.protocol.errors import DecoderscopeError
 from model.protocol.export_kinds import EXPORT_KINDS
 
 if TYPE_CHECKING:
     from app.engine import EngineClient, Pending
-    from app.export_subjects import Want
+    from app.export.subjects import Want
     from app.panels.base import Panel
     from model.protocol.export_requests import FilePart
     from model.protocol.framing import Arrays

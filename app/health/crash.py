@@ -17,9 +17,9 @@ from typing import IO
 from PySide6.QtCore import QMessageLogContext, QSocketNotifier, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
+from app.health.report import CRASH_LOG
 from app.i18n import tr
 from app.notify import Notifier, Trouble
-from app.report import CRASH_LOG
 from app.settings import log_folder
 
 log = logging.getLogger("decoderscope.app")

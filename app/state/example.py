@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.prompt_state import EXAMPLE_PROMPT
+from app.state.prompt_state import EXAMPLE_PROMPT
 
 if TYPE_CHECKING:
     from app.session import Session

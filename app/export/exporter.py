@@ -11,11 +11,11 @@ from PySide6.QtCore import QObject, QStandardPaths, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from shiboken6 import isValid
 
-from app.export_subjects import PANEL, Want, kind_of, message_of, stem_of
-from app.files import FileExport
+from app.export.files import FileExport
+from app.export.panel_files import PanelExport
+from app.export.subjects import PANEL, Want, kind_of, message_of, stem_of
 from app.i18n import tr
 from app.notify import QUIET_CODES, Trouble
-from app.panel_files import PanelExport
 from app.widgets.toast import Toast
 from model.colormaps import ONE_SIGNED
 from model.protocol.errors import DecoderscopeError
@@ -24,7 +24,7 @@ from model.protocol.export_requests import FigureTheme
 
 if TYPE_CHECKING:
     from app.context import AppContext
-    from app.export_dialog import ExportDialog
+    from app.export.dialog import ExportDialog
     from app.panels.base import Panel
     from model.protocol.wire import ErrorInfo
 
@@ -142,7 +142,7 @@ class Exporter(QObject):
 
     def open(self, panel: Panel) -> ExportDialog:
         """The dialog, with what `panel` shows chosen."""
-        from app.export_dialog import ExportDialog  # noqa: PLC0415 - it needs this file
+        from app.export.dialog import ExportDialog  # noqa: PLC0415 - it needs this file
 
         dialog = ExportDialog(self, panel)
         dialog.open()

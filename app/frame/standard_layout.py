@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.docks import DockArea, PanelDock, place, share_space
+from app.frame.docks import DockArea, PanelDock, place, share_space
 
 SETTLE_MS = 120
 

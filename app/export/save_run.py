@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.amounts import size
-from app.export_subjects import safe_stem
-from app.exporter import default_folder
-from app.files import FileExport
+from app.export.exporter import default_folder
+from app.export.files import FileExport
+from app.export.subjects import safe_stem
 from app.i18n import tr
-from app.model_desk import RUN_SUFFIX
 from app.notify import QUIET_CODES
+from app.state.model_desk import RUN_SUFFIX
 from model.protocol.export_requests import ExportRun, RunContents
 from model.protocol.run_file_requests import GetRunSizes, RunSizesReply
 

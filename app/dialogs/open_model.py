@@ -1,4 +1,4 @@
-"""Dialogs: an error with its way out, opening a model, the sheet of keys, about."""
+"""Opening a model or a run: what, where, in which numbers, and what it will take."""
 
 from __future__ import annotations
 
@@ -6,109 +6,34 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
-    QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from app.amounts import size
 from app.i18n import tr
-from app.keys import shortcut_text
-from app.model_desk import is_run_file
-from app.theme import active
+from app.state.model_desk import is_run_file
 from app.widgets.form_combo import FormCombo
 from model.protocol.engine_requests import LoadPlan, PlanModel
 from model.protocol.run_file_requests import PeekRun, RunFileInfo
 
 if TYPE_CHECKING:
-    from app.commands import CommandRegistry
-    from app.notify import Trouble
     from app.session import Session
     from app.theme import Theme
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo
 
+from app.dialogs.label import label
+
 PLAN_DELAY_MS = 350
-KEYS_RULE = (
-    "Letters act while no text field has the focus; arrows, Home, End and Space belong to the focused widget first."
-)
-ABOUT = "A microscope for decoder-only language models. Every number on the screen is the number the model used."
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-
-
-def label(text: str, role: str = "", *, wrap: bool = False) -> QLabel:
-    """A label of plain text in one of the style sheet's roles."""
-    made = QLabel(text)
-    made.setTextFormat(Qt.TextFormat.PlainText)
-    made.setProperty("role", role)
-    if role == "mono":
-        made.setFont(active().font("mono"))
-    made.setWordWrap(wrap)
-    return made
-
-
-class ErrorDialog(QDialog):
-    """What went wrong, where, why, and what to do. Esc closes it; nothing is lost."""
-
-    def __init__(self, theme: Theme, trouble: Trouble, parent: QWidget | None = None, *, about: str = "") -> None:
-        """`about`: releases and system, copied with the rest."""
-        super().__init__(parent)
-        self.trouble = trouble
-        self.setObjectName("error-dialog")
-        self.setWindowTitle(tr("Decoderscope"))
-        self.setMinimumWidth(theme.px(440))
-        self.setMaximumWidth(theme.px(640))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
-        column.setSpacing(12)
-        head = QHBoxLayout()
-        picture = QLabel()
-        picture.setPixmap(theme.pixmap("warning", "red", 22, 2))
-        head.addWidget(picture)
-        head.addWidget(label(trouble.title, "title"), 1)
-        column.addLayout(head)
-        self.message = label(trouble.message, wrap=True)
-        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        column.addWidget(self.message)
-        self.details = QPlainTextEdit(trouble.details)
-        self.details.setReadOnly(True)
-        self.details.setFont(theme.font("mono_small"))
-        self.details.setMinimumHeight(theme.px(140))
-        self.details.hide()
-        column.addWidget(self.details)
-        row = QHBoxLayout()
-        text = "\n".join(filter(None, (trouble.title, trouble.message, trouble.details, about)))
-        self.copy = QPushButton(tr("Copy details"))
-        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
-        row.addWidget(self.copy)
-        if trouble.details:
-            show = QPushButton(tr("Show details"))
-            show.setCheckable(True)
-            show.toggled.connect(self.details.setVisible)
-            row.addWidget(show)
-        row.addStretch(1)
-        for way in trouble.ways_out:
-            button = QPushButton(way.label)
-            button.clicked.connect(self.accept)
-            button.clicked.connect(lambda _checked=False, run=way.run: run())
-            row.addWidget(button)
-        close = QPushButton(tr("Close"))
-        close.setProperty("primary", True)
-        close.setDefault(True)
-        close.clicked.connect(self.accept)
-        row.addWidget(close)
-        column.addLayout(row)
-        close.setFocus()
 
 
 class OpenDialog(QDialog):
@@ -261,95 +186,3 @@ def plan_text(plan: LoadPlan) -> str:
     )
     third = () if plan.fits else (tr("It does not fit: choose a smaller number format or another device."),)
     return "\n".join((first, second, *third, *plan.notes))
-
-
-class KeySheet(QDialog):
-    """Every command with keys, by menu."""
-
-    def __init__(self, theme: Theme, commands: CommandRegistry, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("key-sheet")
-        self.setWindowTitle(tr("Keys"))
-        self.resize(theme.px(760), theme.px(520))
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(20, 18, 20, 14)
-        inner = QWidget()
-        columns = QHBoxLayout(inner)
-        columns.setContentsMargins(0, 0, 0, 0)
-        columns.setSpacing(32)
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for command in commands:
-            if command.shortcuts and not command.hidden:
-                groups.setdefault(command.menu or "View", []).append((shortcut_text(command), command.label))
-        halves = (("Run", "File", "Help"), ("View", "Model"))
-        for names in halves:
-            grid = QGridLayout()
-            grid.setHorizontalSpacing(16)
-            grid.setVerticalSpacing(5)
-            row = 0
-            for name in (name for name in names if name in groups):
-                grid.addWidget(label(tr(name), "title"), row, 0, 1, 2)
-                for at, (keys, title) in enumerate(groups[name], start=row + 1):
-                    grid.addWidget(label(keys, "mono"), at, 0, Qt.AlignmentFlag.AlignRight)
-                    grid.addWidget(label(title), at, 1)
-                row += len(groups[name]) + 1
-                grid.setRowMinimumHeight(row, 12)
-                row += 1
-            grid.setRowStretch(row, 1)
-            grid.setColumnStretch(1, 1)
-            columns.addLayout(grid, 1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setWidget(inner)
-        outer.addWidget(scroll, 1)
-        outer.addWidget(
-            label(
-                tr(KEYS_RULE),
-                "hint",
-                wrap=True,
-            )
-        )
-
-
-class AboutDialog(QDialog):
-    """What this is, its version and the engine's."""
-
-    def __init__(self, theme: Theme, session: Session, version: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("About Decoderscope"))
-        self.setFixedWidth(theme.px(420))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 22, 24, 18)
-        column.setSpacing(8)
-        column.addWidget(label("Decoderscope", "heading"))
-        column.addWidget(
-            label(
-                tr(ABOUT),
-                "secondary",
-                wrap=True,
-            )
-        )
-        hello = session.hello
-        lines = [tr("version {v}", v=version)]
-        if hello:
-            lines.append(
-                tr(
-                    "engine {v} · torch {t} · {n} threads · {host}",
-                    v=hello.version,
-                    t=hello.torch,
-                    n=hello.threads,
-                    host=hello.host,
-                )
-            )
-            lines += [f"{device.name} · {device.label}" for device in hello.devices]
-        text = "\n".join(lines)
-        column.addWidget(label(text, "mono", wrap=True))
-        row = QHBoxLayout()
-        copy, close = QPushButton(tr("Copy")), QPushButton(tr("Close"))
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
-        close.clicked.connect(self.accept)
-        close.setDefault(True)
-        row.addStretch(1)
-        row.addWidget(copy)
-        row.addWidget(close)
-        column.addLayout(row)

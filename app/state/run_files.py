@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from app.i18n import tr
-from app.under_way import Phase
+from app.state.under_way import Phase
 from model.protocol.run_file_requests import OpenRun, OpenRunReply, PeekRun, RunFileInfo
 
 if TYPE_CHECKING:

@@ -23,9 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.export_preview import FIGURES, Preview, has_figures
-from app.export_subjects import PANEL, Want, kind_of, message_of, names_in, plain, safe_stem, shown, stem_of
-from app.exporter import (
+from app.export.exporter import (
     FORMATS,
     KINDS,
     MAX_DPI,
@@ -37,6 +35,8 @@ from app.exporter import (
     default_folder,
     formats_of,
 )
+from app.export.preview import FIGURES, Preview, has_figures
+from app.export.subjects import PANEL, Want, kind_of, message_of, names_in, plain, safe_stem, shown, stem_of
 from app.i18n import tr
 from app.widgets.check_box import CheckBox
 from app.widgets.value_combo import Choice, ValueCombo

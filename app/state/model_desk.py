@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.i18n import tr
 from app.notify import WayOut
-from app.under_way import Phase, UnderWay
+from app.state.under_way import Phase, UnderWay
 from model.protocol.engine_requests import CatalogueEntry, GetModel, HelloReply, OpenModel
 from model.protocol.values import NOT_FINITE, ModelInfo
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QTabBar, QToolButton, QWidget
 from shiboken6 import isValid
 
-from app.docks import RADIUS, PanelDock
+from app.frame.docks import RADIUS, PanelDock
 from app.i18n import tr
 from app.widgets.info_button import InfoButton
 

@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.amounts import size
-from app.dialogs import DTYPES, label
+from app.dialogs.label import label
+from app.dialogs.open_model import DTYPES
 from app.engine import default_command
 from app.i18n import LANGUAGES, tr
 from app.settings import config_folder, log_folder

@@ -16,8 +16,8 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.i18n import tr
 from app.notify import WayOut
-from app.run_book import Kept
 from app.settings import write_atomically
+from app.state.run_book import Kept
 from model.protocol.errors import DecoderscopeError
 from model.protocol.framing import FrameDecoder, encode_frame
 from model.protocol.values import Node, SamplerSettings

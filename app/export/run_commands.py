@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from app.command_line import command_line
 from app.commands import Command
-from app.export_subjects import PANEL, kind_of, message_of, shown
-from app.exporter import Exporter
+from app.export.command_line import command_line
+from app.export.exporter import Exporter
+from app.export.panel_files import as_tabs, copy_picture
+from app.export.subjects import PANEL, kind_of, message_of, shown
 from app.i18n import tr
 from app.notify import WayOut
-from app.panel_files import as_tabs, copy_picture
 
 if TYPE_CHECKING:
     from app.context import AppContext
@@ -34,7 +34,7 @@ def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...
         return session.run is not None and session.can_look
 
     def save() -> None:
-        from app.save_run import SaveRunDialog  # noqa: PLC0415 - not before it is asked for
+        from app.export.save_run import SaveRunDialog  # noqa: PLC0415 - not before it is asked for
 
         SaveRunDialog(ctx, window).open()
 

@@ -29,8 +29,8 @@ class Sheets:
 
     def trouble(self, trouble: Trouble) -> None:
         """An error. One at a time: two modal sheets would hold each other's keys; the next follows."""
-        from app.dialogs import ErrorDialog  # noqa: PLC0415
-        from app.report import engine_line, versions  # noqa: PLC0415
+        from app.dialogs.error import ErrorDialog  # noqa: PLC0415
+        from app.health.report import engine_line, versions  # noqa: PLC0415
 
         window = self._window
         shown = [dialog for dialog in window.findChildren(ErrorDialog) if dialog.isVisible()]
@@ -46,7 +46,7 @@ class Sheets:
 
     def open_model(self, source: str = "") -> None:
         """Which model to open."""
-        from app.dialogs import OpenDialog  # noqa: PLC0415
+        from app.dialogs.open_model import OpenDialog  # noqa: PLC0415
 
         window = self._window
         assert window.ctx is not None
@@ -63,20 +63,20 @@ class Sheets:
 
     def preferences(self) -> None:
         """Preferences."""
-        from app.preferences_dialog import PreferencesDialog  # noqa: PLC0415
+        from app.dialogs.preferences import PreferencesDialog  # noqa: PLC0415
 
         assert self._window.ctx is not None
         _show(PreferencesDialog(self._window.ctx, self._window))
 
     def keys(self) -> None:
         """The sheet of keys."""
-        from app.dialogs import KeySheet  # noqa: PLC0415
+        from app.dialogs.key_sheet import KeySheet  # noqa: PLC0415
 
         _show(KeySheet(self._window.theme, self._window.registry, self._window))
 
     def about(self) -> None:
         """What this is."""
-        from app.dialogs import AboutDialog  # noqa: PLC0415
+        from app.dialogs.about import AboutDialog  # noqa: PLC0415
         from app.version import version  # noqa: PLC0415
 
         assert self._window.ctx is not None

@@ -1,0 +1,1 @@
+"""What opens over the window: errors, opening a model, preferences, keys, about."""

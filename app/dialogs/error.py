@@ -1,0 +1,79 @@
+"""An error with its way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.notify import Trouble
+    from app.theme import Theme
+
+from app.dialogs.label import label
+
+
+class ErrorDialog(QDialog):
+    """What went wrong, where, why, and what to do. Esc closes it; nothing is lost."""
+
+    def __init__(self, theme: Theme, trouble: Trouble, parent: QWidget | None = None, *, about: str = "") -> None:
+        """`about`: releases and system, copied with the rest."""
+        super().__init__(parent)
+        self.trouble = trouble
+        self.setObjectName("error-dialog")
+        self.setWindowTitle(tr("Decoderscope"))
+        self.setMinimumWidth(theme.px(440))
+        self.setMaximumWidth(theme.px(640))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(12)
+        head = QHBoxLayout()
+        picture = QLabel()
+        picture.setPixmap(theme.pixmap("warning", "red", 22, 2))
+        head.addWidget(picture)
+        head.addWidget(label(trouble.title, "title"), 1)
+        column.addLayout(head)
+        self.message = label(trouble.message, wrap=True)
+        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column.addWidget(self.message)
+        self.details = QPlainTextEdit(trouble.details)
+        self.details.setReadOnly(True)
+        self.details.setFont(theme.font("mono_small"))
+        self.details.setMinimumHeight(theme.px(140))
+        self.details.hide()
+        column.addWidget(self.details)
+        row = QHBoxLayout()
+        text = "\n".join(filter(None, (trouble.title, trouble.message, trouble.details, about)))
+        self.copy = QPushButton(tr("Copy details"))
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
+        row.addWidget(self.copy)
+        if trouble.details:
+            show = QPushButton(tr("Show details"))
+            show.setCheckable(True)
+            show.toggled.connect(self.details.setVisible)
+            row.addWidget(show)
+        row.addStretch(1)
+        for way in trouble.ways_out:
+            button = QPushButton(way.label)
+            button.clicked.connect(self.accept)
+            button.clicked.connect(lambda _checked=False, run=way.run: run())
+            row.addWidget(button)
+        close = QPushButton(tr("Close"))
+        close.setProperty("primary", True)
+        close.setDefault(True)
+        close.clicked.connect(self.accept)
+        row.addWidget(close)
+        column.addLayout(row)
+        close.setFocus()

@@ -1,0 +1,76 @@
+"""The sheet of keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n import tr
+from app.keys import shortcut_text
+
+if TYPE_CHECKING:
+    from app.commands import CommandRegistry
+    from app.theme import Theme
+
+from app.dialogs.label import label
+
+KEYS_RULE = (
+    "Letters act while no text field has the focus; arrows, Home, End and Space belong to the focused widget first."
+)
+
+
+class KeySheet(QDialog):
+    """Every command with keys, by menu."""
+
+    def __init__(self, theme: Theme, commands: CommandRegistry, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("key-sheet")
+        self.setWindowTitle(tr("Keys"))
+        self.resize(theme.px(760), theme.px(520))
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(20, 18, 20, 14)
+        inner = QWidget()
+        columns = QHBoxLayout(inner)
+        columns.setContentsMargins(0, 0, 0, 0)
+        columns.setSpacing(32)
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for command in commands:
+            if command.shortcuts and not command.hidden:
+                groups.setdefault(command.menu or "View", []).append((shortcut_text(command), command.label))
+        halves = (("Run", "File", "Help"), ("View", "Model"))
+        for names in halves:
+            grid = QGridLayout()
+            grid.setHorizontalSpacing(16)
+            grid.setVerticalSpacing(5)
+            row = 0
+            for name in (name for name in names if name in groups):
+                grid.addWidget(label(tr(name), "title"), row, 0, 1, 2)
+                for at, (keys, title) in enumerate(groups[name], start=row + 1):
+                    grid.addWidget(label(keys, "mono"), at, 0, Qt.AlignmentFlag.AlignRight)
+                    grid.addWidget(label(title), at, 1)
+                row += len(groups[name]) + 1
+                grid.setRowMinimumHeight(row, 12)
+                row += 1
+            grid.setRowStretch(row, 1)
+            grid.setColumnStretch(1, 1)
+            columns.addLayout(grid, 1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setWidget(inner)
+        outer.addWidget(scroll, 1)
+        outer.addWidget(
+            label(
+                tr(KEYS_RULE),
+                "hint",
+                wrap=True,
+            )
+        )

@@ -1,0 +1,1 @@
+"""The window's own parts: docks, bars, menus, pages."""
