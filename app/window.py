@@ -174,6 +174,9 @@ class MainWindow(QMainWindow):
         self._restore_layout(self.settings.values.layout)
 
     def _restore_layout(self, layout: str) -> None:
+        if self._maximised is not None:
+            self._maximised.set_maximised(False)
+        self._maximised = self._before_maximise = None
         state = base64.b64decode(layout or "")
         with self._docks_placed():
             self.standard.place()
@@ -195,7 +198,6 @@ class MainWindow(QMainWindow):
 
     def reset_layout(self) -> None:
         """The standard layout."""
-        self._maximised = self._before_maximise = None
         self._restore_layout("")
 
     def save_layout_as(self) -> None:
