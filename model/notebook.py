@@ -18,7 +18,7 @@ from model import sampling
 from model.candidates import candidates
 from model.errors import BadValueError
 from model.export.activations import find
-from model.export.files import ExportedFile
+from model.export.files import ExportedFile, write_files
 from model.export.making import make_files
 from model.export.run_file import Contents, RunFile, reopen, save_run
 from model.loading import LoadedModel
@@ -28,7 +28,6 @@ from model.protocol.engine_requests import DType
 from model.protocol.export_kinds import EXPORT_KINDS
 from model.protocol.export_requests import ExportAttention, ExportSheet
 from model.protocol.figure_requests import FigureRequest
-from model.protocol.file_writing import IncomingFiles
 from model.protocol.values import Candidate, ModelInfo, Node, SamplerSettings
 from model.run import Run
 from model.threads import use_threads
@@ -221,14 +220,8 @@ class Figure:
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Writes the file, whole or not at all; returns where it is. Raises FileWriteError."""
         path = Path(path)
-        infos = []
-        with IncomingFiles(path.parent, overwrite=overwrite) as incoming:
-            for file in self._files(path.suffix[1:].lower(), path.stem):
-                with file:
-                    for part, data in file.parts():
-                        incoming.add(part, data)
-                    infos.append(file.info)
-            return incoming.finish(infos)[0]
+        files = self._files(path.suffix[1:].lower(), path.stem)
+        return write_files(files, path.parent, overwrite=overwrite)[0][0]
 
     def _files(self, file_format: str, stem: str = "figure") -> Iterator[ExportedFile]:
         kind = type(self._message)

@@ -17,7 +17,7 @@ from model.export.spec import FigureSpec
 from model.protocol.attention_requests import Scale, Stage
 from model.protocol.export_kinds import EXPORT_KINDS, file_names
 from model.protocol.export_requests import FigureTheme, FileRequest, RunContents
-from model.protocol.file_writing import FileExistsAlreadyError, IncomingFiles
+from model.protocol.file_writing import FileExistsAlreadyError
 
 if TYPE_CHECKING:
     from model.run import Run
@@ -166,19 +166,13 @@ def _write(
     progress: Callable[[str, int, int, str], None],
 ) -> list[dict[str, Any]]:
     """Writes one export whole, or nothing of it."""
+    from model.export.files import write_files  # noqa: PLC0415 - what an export needs once it is asked for
     from model.export.making import make_files  # noqa: PLC0415 - imports torch
 
-    infos = []
-    with IncomingFiles(folder, overwrite=options.overwrite) as incoming:
-        for file in make_files(made, message, progress=progress):
-            with file:
-                for part, data in file.parts():
-                    incoming.add(part, data)
-                infos.append(file.info)
-        paths = incoming.finish(infos)
+    files = make_files(made, message, progress=progress)
     return [
         {"path": str(path), "format": info.format, "size": info.size, "sha256": info.sha256}
-        for path, info in zip(paths, infos, strict=True)
+        for path, info in write_files(files, folder, overwrite=options.overwrite, hashed=options.json)
     ]
 
 

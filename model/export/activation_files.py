@@ -14,7 +14,7 @@ import torch
 
 from model.errors import UnknownNameError
 from model.export.activations import Activation, find
-from model.export.attention import Check, Report, made_file, nothing
+from model.export.attention import Check, Report, nothing
 from model.export.files import ExportedFile
 from model.export.raster import Array
 from model.export.subject import Subject
@@ -52,7 +52,7 @@ def export_activations(
                     yield from _csv_files(activation, subject, stem if len(found) == 1 else None, message.stem, told)
             else:
                 write = partial(makers[name], found, subject, told=told)
-                yield made_file(f"{stem}.{name}", name, write)
+                yield ExportedFile(f"{stem}.{name}", name, write)
 
     return files()
 
@@ -136,10 +136,10 @@ def _csv_files(
 ) -> Iterator[ExportedFile]:
     """The table of one activation, and its metadata beside it."""
     name = alone if alone is not None else safe_stem(f"{stem}-{activation.name}")
-    yield made_file(f"{name}.csv", "csv", partial(write_activation_csv, activation, subject, told=told))
+    yield ExportedFile(f"{name}.csv", "csv", partial(write_activation_csv, activation, subject, told=told))
     facts = {"activation": activation.name, "axes": activation.axes, "shape": activation.shape}
     document = csv_document(f"{name}.csv", {**subject.about(activation.name).as_dict(), **facts})
-    yield made_file(f"{name}.csv-metadata.json", "json", lambda out: _put(document, out))
+    yield ExportedFile(f"{name}.csv-metadata.json", "json", lambda out: _put(document, out))
 
 
 def _put(data: bytes, out: IO[bytes]) -> None:

@@ -100,10 +100,10 @@ def attention_files(
         for index, name in enumerate(message.formats):
             check()
             progress("export", index, total, "files")
-            yield made_file(f"{stem}.{name}", name, partial(_MAKERS[name], matrix))
+            yield ExportedFile(f"{stem}.{name}", name, partial(_MAKERS[name], matrix))
             if name == "csv":
                 document = csv_metadata(matrix.table(), f"{stem}.csv")
-                yield made_file(f"{stem}.csv-metadata.json", "json", partial(_put, document))
+                yield ExportedFile(f"{stem}.csv-metadata.json", "json", partial(_put, document))
         progress("export", total, total, "files")
 
     return files()
@@ -111,18 +111,6 @@ def attention_files(
 
 def _put(data: bytes, out: IO[bytes]) -> None:
     out.write(data)
-
-
-def made_file(name: str, file_format: str, write: Callable[[IO[bytes]], object]) -> ExportedFile:
-    """A file with what `write` writes; nothing is left of it when that raises."""
-    file = ExportedFile(name, file_format)
-    try:
-        with file.writer() as out:
-            write(out)
-    except BaseException:
-        file.close()
-        raise
-    return file
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 Float32 = NDArray[np.float32]
 Array = NDArray[Any]
 
+GATHERED = 16
+"""Cells a pixel up to which cells are gathered pixel by pixel: many times faster than short runs of `reduceat`."""
+
 
 def pool(values: Float32, height: int, width: int, *, signed: bool = False) -> Float32:
-    """(h, w) → at most (height, width): each cell the maximum of those under it, or, `signed`, the one of largest
+    """(…, h, w) → at most (…, height, width): each cell the maximum of those under it, or, `signed`, the one of largest
     magnitude. NaN (masked) only where every cell under it is. Never an average."""
-    high = _reduce(_reduce(values, np.fmax, 0, height), np.fmax, 1, width)
+    high = _reduce(_reduce(values, np.fmax, -2, height), np.fmax, -1, width)
     if not signed:
         return high
-    low = _reduce(_reduce(values, np.fmin, 0, height), np.fmin, 1, width)
+    low = _reduce(_reduce(values, np.fmin, -2, height), np.fmin, -1, width)
     return np.where(np.abs(low) > np.abs(high), low, high)
 
 
@@ -25,8 +28,14 @@ def _reduce(values: Float32, ufunc: np.ufunc, axis: int, size: int) -> Float32:
     count = values.shape[axis]
     if count <= size:
         return values
-    starts = -(-np.arange(size, dtype=np.int64) * count // size)  # cell i lies on pixel ⌊i · size / count⌋
-    reduced: Float32 = ufunc.reduceat(values, starts, axis=axis)
+    starts = -(-np.arange(size + 1, dtype=np.int64) * count // size)  # cell i lies on pixel ⌊i · size / count⌋
+    reduced: Float32
+    if count > GATHERED * size:
+        reduced = ufunc.reduceat(values, starts[:-1], axis=axis)
+        return reduced
+    reduced = values.take(starts[:-1], axis)
+    for cell in range(1, -(-count // size)):  # the next cell of every pixel, or its last one again
+        ufunc(reduced, values.take(np.minimum(starts[:-1] + cell, starts[1:] - 1), axis), out=reduced)
     return reduced
 
 

@@ -15,7 +15,7 @@ from model import sampling
 from model.candidates import candidates
 from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
-from model.export.attention import Check, Report, made_file, nothing
+from model.export.attention import Check, Report, nothing
 from model.export.files import ExportedFile
 from model.export.kv_growth import KVGrowth, draw_kv_growth
 from model.export.lens_figure import LensGrid, draw_lens
@@ -89,7 +89,7 @@ def export_figure(
             check()
             progress("export", index, total, "files")
             write = partial(_write_json, drawn) if name == "json" else partial(_write_picture, drawn, spec, name)
-            yield made_file(f"{safe_stem(message.stem)}.{name}", name, write)
+            yield ExportedFile(f"{safe_stem(message.stem)}.{name}", name, write)
         progress("export", total, total, "files")
 
     return files()

@@ -34,14 +34,14 @@ from torch import Tensor
 from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
 from model.errors import DecoderscopeError, NoRunError
-from model.export.attention import Check, Report, made_file, nothing
-from model.export.files import ExportedFile
+from model.export.attention import Check, Report, nothing
+from model.export.files import ExportedFile, write_files
 from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
 from model.loading import LoadedModel
 from model.prefill import ProgressReport, YieldPoint
 from model.protocol.export_requests import ExportRun, RunContents
-from model.protocol.file_writing import IncomingFiles, safe_stem
+from model.protocol.file_writing import safe_stem
 from model.protocol.values import ModelInfo, Node
 from model.run import Run
 from model.store import Key
@@ -217,16 +217,13 @@ def export_run(
     most = largest_within(run, message.max_bytes) if message.max_bytes else fullest(run)
     contents = CONTENTS[min(CONTENTS.index(message.contents), CONTENTS.index(most))]
     write = partial(write_run, run, contents=contents, progress=progress, check=check)
-    return iter([made_file(safe_stem(message.stem) + SUFFIX, SUFFIX[1:], write)])
+    return iter([ExportedFile(safe_stem(message.stem) + SUFFIX, SUFFIX[1:], write)])
 
 
 def save_run(run: Run, path: Path, *, contents: Contents = "all", overwrite: bool = False) -> Path:
     """Writes a run file, whole or not at all; returns where it is, its name made safe. Raises FileWriteError."""
     write = partial(write_run, run, contents=contents)
-    with made_file(path.name, SUFFIX[1:], write) as file, IncomingFiles(path.parent, overwrite=overwrite) as incoming:
-        for part, data in file.parts():
-            incoming.add(part, data)
-        [target] = incoming.finish([file.info])
+    [(target, _)] = write_files([ExportedFile(path.name, SUFFIX[1:], write)], path.parent, overwrite=overwrite)
     return target
 
 

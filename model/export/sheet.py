@@ -12,7 +12,7 @@ import numpy as np
 
 from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
-from model.export.attention import BLOCK_CELLS, SIGNED_STAGES, Check, MatrixSource, Report, made_file, nothing
+from model.export.attention import BLOCK_CELLS, SIGNED_STAGES, Check, MatrixSource, Report, nothing
 from model.export.contact_sheet import ContactSheet, draw_contact_sheet
 from model.export.files import ExportedFile
 from model.export.html import MatrixPage, write_html
@@ -72,7 +72,7 @@ def sheet_files(
     def files() -> Iterator[ExportedFile]:
         for name in message.formats:
             check()
-            yield made_file(f"{safe_stem(message.stem)}.{name}", name, makers[name])
+            yield ExportedFile(f"{safe_stem(message.stem)}.{name}", name, makers[name])
 
     return files()
 

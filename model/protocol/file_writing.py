@@ -1,21 +1,25 @@
 """Writes what an export sends: whole files or none, and never half of one over what was there before.
 
 Each file grows beside its target under a hidden name, is checked against the size and hash the engine names, synced
-to disk and renamed into place. Used by the window and by the command line; needs neither torch nor Qt.
+to disk and renamed into place. Used by the window, which gets it in parts, and by the command line and the library,
+whose exporters write to `IncomingFiles.writer`; needs neither torch nor Qt.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
+import queue
 import secrets
 import stat
+import threading
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -26,6 +30,9 @@ from model.protocol.framing import Array
 MAX_NAME_BYTES = 200
 """Of a file's name in UTF-8: filesystems take 255, some less once encrypted, and a suffix may be added."""
 MAX_STEM_BYTES = 160
+BUFFERS, BUFFER_BYTES = 3, 4 * 2**20
+"""What may wait for the disk while a file is made here: one is filled while another one is written."""
+BUFFERED = 2**16
 _FORBIDDEN = frozenset('<>:"/\\|?*')
 _RESERVED = frozenset({"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))})
 _REASONS = {
@@ -103,8 +110,8 @@ def safe_stem(stem: str) -> str:
 class _Growing:
     """One file under its hidden name."""
 
-    def __init__(self, target: Path) -> None:
-        self.target = target
+    def __init__(self, target: Path, *, hashed: bool = True) -> None:
+        self.target, self.hashed = target, hashed
         self.temporary = target.parent / f".decoderscope-{secrets.token_hex(8)}.part"
         self.size = 0
         self.complete = False
@@ -122,11 +129,14 @@ class _Growing:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
             raise FileWriteError.of(self.target, error) from error
-        self.hash.update(data)
+        if self.hashed:
+            self.hash.update(data)
         self.size += len(data)
 
     def settle(self) -> None:
-        """To the disk, and closed; a full disk may show only here."""
+        """To the disk, and closed; a full disk may show only here. May be called again."""
+        if self._descriptor < 0:
+            return
         try:
             os.fsync(self._descriptor)
             descriptor, self._descriptor = self._descriptor, -1
@@ -171,16 +181,91 @@ def _mode(target: Path) -> int:
         return 0o666
 
 
+class _Worker(io.RawIOBase):
+    """A stream into a growing file whose bytes are hashed, written and synced on a thread of their own, while those
+    that follow are computed. What goes wrong there is raised by the next `write` or by `wait`."""
+
+    def __init__(self, file: _Growing) -> None:
+        super().__init__()
+        self.file = file
+        self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
+        self._full: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
+        for _ in range(BUFFERS - 1):
+            self._free.put(bytearray(BUFFER_BYTES))
+        self._buffer, self._used = bytearray(BUFFER_BYTES), 0
+        self._error: BaseException | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._work, name="write files", daemon=True)
+        self._thread.start()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Takes a copy; waits while all buffers are full."""
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while rest:
+            if self._error is not None:
+                raise self._error
+            taken = min(len(rest), BUFFER_BYTES - self._used)
+            self._buffer[self._used : self._used + taken] = rest[:taken]
+            self._used += taken
+            rest = rest[taken:]
+            if self._used == BUFFER_BYTES:
+                self._hand_over()
+                self._buffer = self._free.get()
+        return size
+
+    def end(self) -> None:
+        """Nothing follows: what is left is written, and all of it synced, while the next file is made."""
+        self._hand_over()
+        self._full.put(None)
+
+    def wait(self) -> None:
+        """Until the disk has it all. Raises FileWriteError."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Ends the thread, whatever it had to write. May be called again."""
+        self._stopped = True
+        self._full.put(None)
+        self._thread.join()
+
+    def _hand_over(self) -> None:
+        self._full.put(memoryview(self._buffer)[: self._used])
+        self._used = 0
+
+    def _work(self) -> None:
+        while (data := self._full.get()) is not None:
+            if self._error is None and not self._stopped:
+                try:
+                    self.file.write(data)
+                except Exception as error:  # noqa: BLE001 - raised where the bytes come from
+                    self._error = error
+            if len(data) == BUFFER_BYTES:
+                self._free.put(data.obj)  # type: ignore[arg-type]  # the bytearray it was cut from
+        if self._error is None and not self._stopped:
+            try:
+                self.file.settle()
+            except Exception as error:  # noqa: BLE001
+                self._error = error
+
+
 class IncomingFiles:
     """The files of one export on their way into `folder`. A context manager: what was not finished is taken away.
 
-    `add` each part in the order in which it comes, `finish` with what the reply lists. Both raise FileWriteError,
-    after which nothing of this export is left behind. One thread at a time.
+    From another process, `add` each part in the order in which it comes, and `finish` with what the reply lists. From
+    this one, write each file through its `writer`, and `keep` them. All raise FileWriteError, after which nothing of
+    this export is left behind. One thread at a time.
     """
 
     def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
         self.folder, self.overwrite = folder, overwrite
         self._files: dict[str, _Growing] = {}
+        self._workers: list[_Worker] = []
 
     def __enter__(self) -> Self:
         return self
@@ -219,22 +304,51 @@ class IncomingFiles:
                     what = f"{file.size:,} of {info.size:,} bytes came"
                     raise BrokenTransferError(file.target, what)
                 _check_hash(file, info.sha256)
-            for file in self._files.values():
-                file.settle()
-            for file in self._files.values():
-                file.put_in_place(overwrite=self.overwrite)
-            _sync_folder(self.folder)
-            return [file.target for file in self._files.values()]
+            return [file.target for file in self._put_in_place()]
         finally:
             self.abandon()
 
+    @contextmanager
+    def writer(self, name: str, *, hashed: bool = False) -> Iterator[IO[bytes]]:
+        """A stream, not seekable, for a file that is made here; complete when the block ends without an error."""
+        worker = _Worker(self._begin(name, hashed=hashed))
+        self._workers.append(worker)
+        with io.BufferedWriter(worker, BUFFERED) as out:  # many writes are of a few bytes
+            yield out
+            out.flush()
+            worker.end()
+
+    def keep(self) -> list[tuple[Path, int, str]]:
+        """Waits for what was written through `writer`, then renames all; where each file is, its size and, if it was
+        hashed, its SHA-256."""
+        try:
+            for worker in self._workers:
+                worker.wait()
+            return [
+                (file.target, file.size, file.hash.hexdigest() if file.hashed else "") for file in self._put_in_place()
+            ]
+        finally:
+            self.abandon()
+
+    def _put_in_place(self) -> list[_Growing]:
+        files = list(self._files.values())
+        for file in files:
+            file.settle()
+        for file in files:
+            file.put_in_place(overwrite=self.overwrite)
+        _sync_folder(self.folder)
+        return files
+
     def abandon(self) -> None:
         """Takes away whatever is not in place; may be called at any time, any number of times."""
+        for worker in self._workers:
+            worker.stop()
+        self._workers.clear()
         for file in self._files.values():
             file.discard()
         self._files.clear()
 
-    def _begin(self, name: str) -> _Growing:
+    def _begin(self, name: str, *, hashed: bool = True) -> _Growing:
         target = self.target(name)
         if any(file.target == target for file in self._files.values()):
             raise BrokenTransferError(target, "two files of the export have this name")
@@ -243,7 +357,7 @@ class IncomingFiles:
                 raise FileWriteError(target, "something that is not a file has this name. Choose another name")
             if not self.overwrite:
                 raise FileExistsAlreadyError(target)
-        file = self._files[name] = _Growing(target)
+        file = self._files[name] = _Growing(target, hashed=hashed)
         return file
 
 

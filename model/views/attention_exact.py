@@ -6,6 +6,8 @@ has the same bits however it is looked at (a matrix product's rounding depends o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -24,13 +26,32 @@ def exact(
     run: Run, chosen: Chosen, rows: tuple[int, int], cols: tuple[int, int], *, yield_point: YieldPoint = no_yield
 ) -> NDArray[np.float32]:
     """Values (t, s) float32 of rows × cols (half-open, within the path), NaN where masked."""
-    blocks = []
+    made = np.empty((rows[1] - rows[0], cols[1] - cols[0]), dtype=np.float32)
+    for begin, end, at in _blocks(run, rows, yield_point):
+        values = _block(run, chosen, begin, end)[at, cols[0] : cols[1]]
+        made[max(begin - rows[0], 0) : end - rows[0]] = values.cpu().numpy()
+    return made
+
+
+@torch.inference_mode()
+def exact_heads(
+    run: Run, chosen: Chosen, rows: tuple[int, int], *, yield_point: YieldPoint = no_yield
+) -> NDArray[np.float32]:
+    """`exact` of each chosen head of a layer on its own, over all keys: (H, t, S), the same bits."""
+    made = np.empty((chosen.count, rows[1] - rows[0], run.length), dtype=np.float32)
+    for begin, end, at in _blocks(run, rows, yield_point):
+        values, visible = _stage_rows(list(head_rows(run, chosen, (begin, end))), chosen.stage, begin, run.length)
+        values.masked_fill_(~visible, torch.nan)
+        made[:, max(begin - rows[0], 0) : end - rows[0]] = values[:, at].cpu().numpy()
+    return made
+
+
+def _blocks(run: Run, rows: tuple[int, int], yield_point: YieldPoint) -> Iterator[tuple[int, int, slice]]:
+    """Where the blocks that hold `rows` begin and end, and which of their rows are wanted."""
     for begin in range(rows[0] // BLOCK * BLOCK, rows[1], BLOCK):
         yield_point()
         end = min(begin + BLOCK, run.length)
-        values = _block(run, chosen, begin, end)[:, cols[0] : cols[1]]
-        blocks.append(values[max(rows[0] - begin, 0) : rows[1] - begin].cpu().numpy())
-    return np.concatenate(blocks)
+        yield begin, end, slice(max(rows[0] - begin, 0), rows[1] - begin)
 
 
 def _block(run: Run, chosen: Chosen, begin: int, end: int) -> Tensor:
@@ -59,21 +80,37 @@ def stage_rows(head: HeadRows, stage: Stage, begin: int, n_keys: int) -> tuple[T
 
     Where a key doesn't count, weights are 0 and scores are those before the mask.
     """
-    spec, n_rows = head.spec, head.q.shape[1]
-    q_pos = torch.arange(begin, begin + n_rows, device=head.q.device)
-    k_pos = torch.arange(n_keys, device=head.q.device)
+    values, visible = _stage_rows([head], stage, begin, n_keys)
+    return values[0], visible
+
+
+def _stage_rows(heads: Sequence[HeadRows], stage: Stage, begin: int, n_keys: int) -> tuple[Tensor, Tensor]:
+    """`stage_rows` of several heads of a layer: (H, T, S), the same bits as one by one, and (T, S) bool."""
+    spec, n_rows, device = heads[0].spec, heads[0].q.shape[1], heads[0].q.device
+    q_pos = torch.arange(begin, begin + n_rows, device=device)
+    k_pos = torch.arange(n_keys, device=device)
     if stage == "raw":
-        return spec.raw(head.q, head.k)[0], torch.ones(n_rows, n_keys, dtype=torch.bool, device=head.q.device)
+        values = _stacked(head.spec.raw(head.q, head.k) for head in heads)  # (H, T, S)
+        return values, torch.ones(n_rows, n_keys, dtype=torch.bool, device=device)
     if stage in ("scores", "masked"):
-        scores = spec.scores(head.q, head.k, q_pos, k_pos)[0]  # (T, S)
-        return scores, torch.ones_like(scores, dtype=torch.bool) if stage == "scores" else spec.mask(q_pos, k_pos)
-    first, last = visible_keys(spec, begin, begin + n_rows)
-    weights = spec.weights(head.q, head.k[:, first:last], q_pos, k_pos[first:last])[0]  # (T, last - first)
+        values = _stacked(head.spec.scores(head.q, head.k, q_pos, k_pos) for head in heads)  # (H, T, S)
+        visible = torch.ones_like(values[0], dtype=torch.bool) if stage == "scores" else spec.mask(q_pos, k_pos)
+        return values, visible
+    seen = slice(*visible_keys(spec, begin, begin + n_rows))
+    scores = _stacked(head.spec.scores(head.q, head.k[:, seen], q_pos, k_pos[seen]) for head in heads)
+    weights = spec.normalize(scores, q_pos, k_pos[seen])  # (H, T, last - first)
     if stage == "weighted":
-        weights *= head.v[0, first:last].float().norm(dim=-1)
-    values = weights.new_zeros(n_rows, n_keys)
-    values[:, first:last] = weights
+        for index, head in enumerate(heads):
+            weights[index] *= head.v[0, seen].float().norm(dim=-1)
+    values = weights.new_zeros(len(heads), n_rows, n_keys)
+    values[..., seen] = weights
     return values, spec.mask(q_pos, k_pos)
+
+
+def _stacked(heads: Iterable[Tensor]) -> Tensor:
+    """(1, T, S) of every head → (H, T, S). Products are made head by head: their rounding depends on their shape."""
+    made = list(heads)
+    return made[0] if len(made) == 1 else torch.cat(made)
 
 
 def visible_keys(spec: AttentionSpec, begin: int, end: int) -> tuple[int, int]:

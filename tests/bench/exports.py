@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from model.export.files import write_files
 from model.export.sheet import export_sheet
 from model.protocol.export_requests import ExportSheet, SheetFormat
-from model.protocol.file_writing import IncomingFiles
 from model.run import Run
 from tests.bench.subject import Subject, as_tensor
 
@@ -17,14 +17,7 @@ from tests.bench.subject import Subject, as_tensor
 def write_all(run: Run, folder: Path, formats: tuple[SheetFormat, ...] = ("npz", "pdf")) -> None:
     """Every head of `run` as heads.npz and heads.pdf, as the command line writes them."""
     folder.mkdir(exist_ok=True)
-    infos = []
-    with IncomingFiles(folder, overwrite=True) as incoming:
-        for file in export_sheet(run, ExportSheet(formats=formats)):
-            with file:
-                for part, data in file.parts():
-                    incoming.add(part, data)
-                infos.append(file.info)
-        incoming.finish(infos)
+    write_files(export_sheet(run, ExportSheet(formats=formats)), folder, overwrite=True)
 
 
 def materialise(subject: Subject, tokens: int, path: Path) -> None:
