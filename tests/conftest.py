@@ -16,12 +16,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
 
 from model.checkpoint import catalogue, fetch, paths
 from tests.leftovers import Snapshot, timers_recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 _WINDOW_MANAGER_SECONDS = 20
+_PATIENCE_MS = 20_000  # of every wait that names none: a busy machine is no failure
 _USER_VARIABLES = ("DECODERSCOPE_", "HF_", "QT_", "PYTHONPATH", "LC_", "LANG", "XMODIFIERS", "MPL", "PYTORCH_")
 
 _real_cache = paths.cache_dir()
@@ -36,6 +38,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Moves the session into an empty home before anything reads the real one."""
     hypothesis.settings.load_profile("steady" if config.getoption("markexpr") else "long")
     _refuse_leaking_pyside()
+    for wait in (QtBot.waitUntil, QtBot.waitSignal, QtBot.waitSignals):
+        defaults = wait.__kwdefaults__
+        assert defaults is not None and defaults["timeout"] == 5000  # pytest-qt's own, which has no setting
+        defaults["timeout"] = _PATIENCE_MS
     global _home  # noqa: PLW0603  # pytest_unconfigure has no other way to learn it
     _home = Path(tempfile.mkdtemp(prefix="decoderscope-tests-"))
     _isolate(_home, config.cache.mkdir("matplotlib"))  # its list of fonts takes seconds to make: kept between runs
