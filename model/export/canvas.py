@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -43,6 +44,26 @@ DRAWING_SETTINGS: Any = {
     "savefig.transparent": False,
 }
 """matplotlib's settings while a canvas is in use, for `matplotlib.rc_context`."""
+
+
+class _Pixels(BboxImage):
+    """Colours (h, w, 4) uint8 in a box, drawn as they are: resampling what has a device pixel each takes longer than
+    all else on a page. In PNG the box is as many pixels wide and high as they are; PDF and SVG stretch them to it."""
+
+    def __init__(self, box: Bbox, rgba: NDArray[np.uint8]) -> None:
+        super().__init__(box, interpolation="none", origin="upper")
+        self.rgba = rgba
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Called by matplotlib, which counts rows from the bottom."""
+        box, context = self.get_window_extent(renderer), renderer.new_gc()
+        upright = self.rgba[::-1]
+        if renderer.option_scale_image():
+            stretch = Affine2D().scale(box.width, box.height)
+            renderer.draw_image(context, box.x0, box.y0, upright, stretch)
+        else:
+            renderer.draw_image(context, round(box.x0), round(box.y0), np.ascontiguousarray(upright))
+        context.restore()
 
 
 class Canvas:
@@ -183,9 +204,7 @@ class Canvas:
         low, high_edge = 1 - (y + height) / self.height, 1 - y / self.height  # an image's box grows upwards
         corners = Bbox.from_extents(x / self.width, low, (x + width) / self.width, high_edge)
         box = TransformedBbox(corners, self.figure.transFigure)
-        image = BboxImage(box, interpolation="none" if self.vector else "nearest", origin="upper", resample=False)
-        image.set_data(data)
-        self.figure.add_artist(image)
+        self.figure.add_artist(_Pixels(box, data))
 
     def pixels(self, x: float, y: float, width: float, height: float, pixels: NDArray[np.uint8], colormap: str) -> None:
         """(h, w) pixels (0 masked) through a colour map, as `image`."""

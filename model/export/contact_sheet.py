@@ -72,14 +72,14 @@ def draw_contact_sheet(canvas: Canvas, sheet: ContactSheet) -> None:
 def _bar(canvas: Canvas, sheet: ContactSheet) -> Bar | None:
     if sheet.levels is None:
         return None
-    visible = sheet.tiles[~np.isnan(sheet.tiles)]
+    low, high = np.fmin.reduce(sheet.tiles, axis=None), np.fmax.reduce(sheet.tiles, axis=None)
     return Bar(
         levels=sheet.levels,
         colormap=colormap_for(canvas.spec.colormap, signed=sheet.signed),
         what=sheet.what,
-        low=float(visible.min()) if visible.size else 0.0,
-        high=float(visible.max()) if visible.size else 0.0,
-        masked=visible.size < sheet.tiles.size,
+        low=0.0 if np.isnan(low) else float(low),
+        high=0.0 if np.isnan(high) else float(high),
+        masked=bool(np.isnan(sheet.tiles).any()),
     )
 
 
@@ -93,21 +93,19 @@ def _columns(groups: tuple[int, ...]) -> list[float]:
 
 
 def _draw_tiles(canvas: Canvas, sheet: ContactSheet, rect: Rect, side: float, columns: list[float]) -> None:
-    """One image for all: an atlas in device pixels (vector formats: enough to hold each tile whole)."""
+    """One image for all: an atlas in device pixels."""
     pixels = canvas.device(side)
-    if canvas.vector:
-        pixels = max(pixels, min(max(sheet.tiles.shape[2:]), 4 * pixels))
     step = rect.width / side / (columns[-1] + 1) * pixels
     high = round((len(sheet.layers) * (1 + GAP) - GAP) * pixels)
     wide = round((columns[-1] + 1) * step)
     colours = lut(colormap_for(canvas.spec.colormap, signed=sheet.signed), canvas.palette.masked)
     atlas = np.zeros((high, wide, 4), dtype=np.uint8)
+    drawn = _tile_pixels(sheet, pixels)
     for row in range(len(sheet.layers)):
         top = min(round(row * (1 + GAP) * pixels), high - pixels)
         for col, edge in enumerate(columns):
             left = min(round(edge * pixels), wide - pixels)
-            tile = _tile_pixels(sheet, sheet.tiles[row, col], pixels)
-            atlas[top : top + pixels, left : left + pixels] = colours[enlarge(tile, pixels, pixels)]
+            atlas[top : top + pixels, left : left + pixels] = colours[enlarge(drawn[row, col], pixels, pixels)]
     canvas.image(rect.x, rect.y, rect.width, rect.height, atlas)
     if 0 < sheet.boundary < 1 and side > 24 * canvas.unit:
         for row in range(len(sheet.layers)):
@@ -117,14 +115,18 @@ def _draw_tiles(canvas: Canvas, sheet: ContactSheet, rect: Rect, side: float, co
                 canvas.line(ends, colour=canvas.palette.amber, width=0.5 * canvas.unit, dashes=(3, 2))
 
 
-def _tile_pixels(sheet: ContactSheet, tile: Float32, pixels: int) -> NDArray[np.uint8]:
-    values = pool(tile, pixels, pixels, signed=sheet.signed)
-    levels = sheet.levels
-    if levels is None:
-        visible = values[~np.isnan(values)]
+def _tile_pixels(sheet: ContactSheet, side: int) -> NDArray[np.uint8]:
+    """(L, H, h, w) colour indices of every tile, pooled to at most `side`."""
+    values = pool(sheet.tiles, side, side, signed=sheet.signed)
+    if sheet.levels is not None:
+        return sheet.levels.pixels(values)
+    pixels = np.empty(values.shape, dtype=np.uint8)
+    for at in np.ndindex(values.shape[:2]):
+        visible = values[at][~np.isnan(values[at])]
         low, high = (float(visible.min()), float(visible.max())) if visible.size else (0.0, 0.0)
         levels = Levels.spanning(low, high, signed=sheet.signed, scale="linear" if sheet.signed else "sqrt")
-    return levels.pixels(values)
+        pixels[at] = levels.pixels(values[at])
+    return pixels
 
 
 def _draw_labels(canvas: Canvas, sheet: ContactSheet, rect: Rect, side: float, columns: list[float]) -> None:
