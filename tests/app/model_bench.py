@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
+from pytestqt.qtbot import QtBot
 
 from app.commands import CommandRegistry
 from app.context import AppContext
+from app.frame.docks import PanelScroll
 from app.notify import Notifier
+from app.panels.base import Panel
 from app.selection import Selection
 from app.session import Session, Topic
 from app.settings import Settings
@@ -24,7 +27,9 @@ from model.protocol.run_requests import PrefillReply
 from model.protocol.values import SamplerSettings, Token
 from model.protocol.wire import ErrorInfo, Request
 from model.run import Run
+from tests.model.tiny import random_ids
 
+P = TypeVar("P", bound=Panel)
 GREEDY = SamplerSettings(temperature=0.0)
 
 
@@ -148,3 +153,22 @@ class ModelBench:
         self.session.book.take(run.state())
         self.selection.set_length(run.length)
         self.session.changed.emit(Topic.NODE)
+
+
+def bench_with(
+    qtbot: QtBot, folder: Path, model: LoadedModel, kind: type[P], size: tuple[int, int], n: int
+) -> tuple[ModelBench, P]:
+    """A panel on a run of `n` prompt tokens and three steps, a cell chosen; scrolled where it does not fit, as in the
+    window."""
+    bench = ModelBench(folder, Theme("dark"), model)
+    bench.run(random_ids(n), 3)
+    bench.selection.set_layer_head(1, 3)
+    bench.selection.set_cell(9, 4)
+    panel = kind(bench.ctx)
+    dock = PanelScroll(panel, bench.ctx.theme)
+    bench.kept.append(dock)
+    qtbot.addWidget(dock)
+    dock.resize(*size)
+    dock.show()
+    qtbot.waitExposed(dock)
+    return bench, panel

@@ -16,15 +16,14 @@ from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
-from app.theme import Theme
 from app.widgets.ticks import figure
 from model.config import MoeSpec
 from model.loading import LoadedModel
 from model.protocol.feed_forward_requests import GetNeurons, GetNorms, GetRouter
 from model.views.feed_forward import neurons_reply, norms_reply, router_reply
-from tests.app.model_bench import ModelBench
+from tests.app.model_bench import ModelBench, bench_with
 from tests.app.saving import save
-from tests.model.tiny import llama, made, model_of, random_ids
+from tests.model.tiny import llama, made, model_of
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 EXPERTS = MoeSpec(n_experts=5, top_k=2, d_expert=12, layers=(1,))
@@ -33,17 +32,7 @@ EXPERTS = MoeSpec(n_experts=5, top_k=2, d_expert=12, layers=(1,))
 def shown(
     qtbot: QtBot, folder: Path, model: LoadedModel, size: tuple[int, int] = (1360, 200), n: int = 14
 ) -> tuple[ModelBench, FeedForwardPanel]:
-    bench = ModelBench(folder, Theme("dark"), model)
-    bench.run(random_ids(n), 3)
-    bench.selection.set_layer_head(1, 3)
-    bench.selection.set_cell(9, 4)
-    panel = FeedForwardPanel(bench.ctx)
-    dock = PanelScroll(panel, bench.ctx.theme)  # as in the window: what does not fit is scrolled
-    bench.kept.append(dock)
-    qtbot.addWidget(dock)
-    dock.resize(*size)
-    dock.show()
-    qtbot.waitExposed(dock)
+    bench, panel = bench_with(qtbot, folder, model, FeedForwardPanel, size, n)
     settled(qtbot, bench, panel)
     return bench, panel
 

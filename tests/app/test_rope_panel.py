@@ -16,16 +16,15 @@ from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.rope import RopePanel
-from app.theme import Theme
 from app.widgets.ticks import figure
 from model.loading import LoadedModel
 from model.protocol.figure_requests import ExportRope
 from model.protocol.rope_requests import GetRope
 from model.rope import RopeSpec
 from model.views.rope import rope_reply
-from tests.app.model_bench import ModelBench
+from tests.app.model_bench import ModelBench, bench_with
 from tests.app.saving import save
-from tests.model.tiny import llama, made, model_of, random_ids
+from tests.model.tiny import llama, made, model_of
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
@@ -33,17 +32,7 @@ LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 def shown(
     qtbot: QtBot, folder: Path, model: LoadedModel, size: tuple[int, int] = (1360, 200), n: int = 14
 ) -> tuple[ModelBench, RopePanel]:
-    bench = ModelBench(folder, Theme("dark"), model)
-    bench.run(random_ids(n), 3)
-    bench.selection.set_layer_head(1, 3)
-    bench.selection.set_cell(9, 4)
-    panel = RopePanel(bench.ctx)
-    dock = PanelScroll(panel, bench.ctx.theme)  # as in the window: what does not fit is scrolled
-    bench.kept.append(dock)
-    qtbot.addWidget(dock)
-    dock.resize(*size)
-    dock.show()
-    qtbot.waitExposed(dock)
+    bench, panel = bench_with(qtbot, folder, model, RopePanel, size, n)
     settled(qtbot, bench, panel)
     return bench, panel
 
