@@ -18,7 +18,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.image import BboxImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon, Rectangle
-from matplotlib.transforms import Affine2D, Bbox, TransformedBbox
+from matplotlib.transforms import Affine2D, Bbox, BboxBase, TransformedBbox
 from numpy.typing import NDArray
 
 from model.colormaps import lut
@@ -50,7 +50,7 @@ class _Pixels(BboxImage):
     """Colours (h, w, 4) uint8 in a box, drawn as they are: resampling what has a device pixel each takes longer than
     all else on a page. In PNG the box is as many pixels wide and high as they are; PDF and SVG stretch them to it."""
 
-    def __init__(self, box: Bbox, rgba: NDArray[np.uint8]) -> None:
+    def __init__(self, box: BboxBase, rgba: NDArray[np.uint8]) -> None:
         super().__init__(box, interpolation="none", origin="upper")
         self.rgba = rgba
 

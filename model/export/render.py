@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import matplotlib as mpl
+from fontTools import subset  # type: ignore[import-untyped]  # no stubs
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -17,12 +19,13 @@ from model.export.spec import FigureSpec, PictureFormat
 
 Draw = Callable[[Canvas], None]
 
+LAYOUT_TABLES = ("GDEF", "GPOS", "GSUB", "BASE", "JSTF", "MATH", "kern")
 _CANVASES = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
 
 
 def render(draw: Draw, spec: FigureSpec, file_format: PictureFormat, *, about: Provenance, title: str) -> bytes:
     """The file. `draw` puts a figure on the canvas it is given; `about` goes into the file's own metadata."""
-    with mpl.rc_context(DRAWING_SETTINGS):
+    with mpl.rc_context(DRAWING_SETTINGS), glyphs_alone() if file_format == "pdf" else nullcontext():
         canvas = Canvas(spec, vector=file_format != "png")
         draw(canvas)
         backend = _CANVASES[file_format](canvas.figure)
@@ -36,6 +39,23 @@ def render(draw: Draw, spec: FigureSpec, file_format: PictureFormat, *, about: P
             metadata=_metadata(file_format, title, about),
         )
     return out.getvalue()
+
+
+@contextmanager
+def glyphs_alone() -> Iterator[None]:
+    """Fonts are embedded without the tables that lay text out: in a PDF every glyph has its place already, and to
+    follow these tables takes longer than the rest of a page."""
+    load = subset.load_font
+
+    def load_bare(path: Any, options: subset.Options, *arguments: Any, **named: Any) -> Any:
+        options.drop_tables = [*options.drop_tables, *LAYOUT_TABLES]
+        return load(path, options, *arguments, **named)
+
+    subset.load_font = load_bare
+    try:
+        yield
+    finally:
+        subset.load_font = load
 
 
 def _metadata(file_format: PictureFormat, title: str, about: Provenance) -> Mapping[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from model.export.attention import Check, Tile
 from model.export.raster import Float32
-from model.protocol.attention_requests import HeadView
+from model.protocol.attention_requests import HeadView, Stage
 from model.run import Run
 from model.views.attention import matrix
-from model.views.attention_exact import exact
-from model.views.selection import chosen
+from model.views.attention_exact import exact, exact_heads
+from model.views.selection import Chosen, chosen
 
 
 class RunSource:
@@ -20,6 +20,11 @@ class RunSource:
     def exact(self, view: HeadView, rows: tuple[int, int], cols: tuple[int, int]) -> Float32:
         """(t, S) float32, NaN where masked: what a hover shows."""
         return exact(self._run, chosen(self._run, view), rows, cols, yield_point=self._check)
+
+    def heads(self, layer: int, heads: tuple[int, ...], stage: Stage, rows: tuple[int, int]) -> Float32:
+        """`exact` of each head, (H, t, S), over all keys."""
+        views = Chosen(layers=(layer,), heads=heads, stage=stage, maximum=False)
+        return exact_heads(self._run, views, rows, yield_point=self._check)
 
     def pooled(self, view: HeadView, rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) -> Tile:
         """The rectangle on at most height × width cells, and its extremes: what the window draws."""

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import IO
+from typing import IO, Protocol
 
 import numpy as np
 
 from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
-from model.export.attention import BLOCK_CELLS, SIGNED_STAGES, Check, MatrixSource, Report, nothing
+from model.export.attention import SIGNED_STAGES, Check, MatrixSource, Report, nothing
 from model.export.contact_sheet import ContactSheet, draw_contact_sheet
 from model.export.files import ExportedFile
 from model.export.html import MatrixPage, write_html
@@ -22,15 +22,25 @@ from model.export.run_source import RunSource
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject
 from model.export.tables import NpzWriter
-from model.protocol.attention_requests import HeadView
+from model.export.tiles import Tiles
+from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportSheet
 from model.protocol.file_writing import safe_stem
 from model.run import Run
 
+BLOCK_CELLS = 2**22
+"""Cells held at a time (16 MiB): heads of up to 2,048 tokens whole."""
 TILE_CELLS = 160
 """A side of the pooled matrix a tile is drawn from, at most."""
 LARGE_TILE_CELLS = 1_024
 FEW_TILES = 16
+
+
+class HeadsSource(MatrixSource, Protocol):
+    """A source of several heads at a time."""
+
+    def heads(self, layer: int, heads: tuple[int, ...], stage: Stage, rows: tuple[int, int]) -> Float32:
+        """`exact` of each head, (H, t, S), over all keys."""
 
 
 def export_sheet(
@@ -42,7 +52,7 @@ def export_sheet(
 
 
 def sheet_files(
-    subject: Subject, source: MatrixSource, message: ExportSheet, *, progress: Report = nothing, check: Check = nothing
+    subject: Subject, source: HeadsSource, message: ExportSheet, *, progress: Report = nothing, check: Check = nothing
 ) -> Iterator[ExportedFile]:
     """`export_sheet` of any source."""
     spec = FigureSpec.of(message)
@@ -88,7 +98,7 @@ class _Sheet:
     """One export's heads, in the shapes its formats want."""
 
     subject: Subject
-    source: MatrixSource
+    source: HeadsSource
     message: ExportSheet
     spec: FigureSpec
     progress: Report
@@ -124,22 +134,69 @@ class _Sheet:
     def what(self) -> str:
         return STAGE_WORDS[self.message.stage].replace("weights", "weight")
 
+    def groups(self, at_once: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Every layer with at most `at_once` of the heads, layer by layer, with progress."""
+        total = len(self.layers) * len(self.heads)
+        done = 0
+        for layer in self.layers:
+            for first in range(0, len(self.heads), at_once):
+                self.check()
+                self.progress("heads", done, total, "heads")
+                heads = self.heads[first : first + at_once]
+                yield layer, heads
+                done += len(heads)
+        self.progress("heads", total, total, "heads")
+
     def views(self) -> Iterator[HeadView]:
         """Every head, layer by layer, with progress."""
-        total = len(self.layers) * len(self.heads)
-        for row, layer in enumerate(self.layers):
-            for col, head in enumerate(self.heads):
-                self.check()
-                self.progress("heads", row * len(self.heads) + col, total, "heads")
-                yield HeadView(layer=layer, head=head, stage=self.message.stage)
-        self.progress("heads", total, total, "heads")
+        for layer, (head,) in self.groups(1):
+            yield HeadView(layer=layer, head=head, stage=self.message.stage)
+
+    @property
+    def blocks_are_heads(self) -> bool:
+        """Whether whole matrices are held at a time, rather than rows of them."""
+        return self.subject.length**2 <= BLOCK_CELLS
+
+    @property
+    def blocks(self) -> Iterator[Float32]:
+        """All matrices in order: several of a layer at a time (n, T, S) or, of a large one, rows (1, t, S)."""
+        length, stage = self.subject.length, self.message.stage
+        rows = min(max(1, BLOCK_CELLS // length), length)
+        for layer, heads in self.groups(max(1, BLOCK_CELLS // length**2)):
+            for first in range(0, length, rows):
+                yield self.source.heads(layer, heads, stage, (first, min(first + rows, length)))
+
+    @cached_property
+    def watched(self) -> Tiles:
+        """The tiles, complete once all blocks were seen."""
+        return Tiles(
+            len(self.layers) * len(self.heads),
+            self.side,
+            signed=self.message.stage in SIGNED_STAGES,
+            ignore_first=self.message.ignore_first,
+        )
+
+    @property
+    def side(self) -> int:
+        """Of a tile, in cells."""
+        few = len(self.layers) * len(self.heads) <= FEW_TILES
+        return min(LARGE_TILE_CELLS if few else TILE_CELLS, self.subject.length)
 
     @cached_property
     def tiles(self) -> tuple[Float32, float, float]:
         """(L, H, h, w) pooled, and the extremes that decide the levels."""
-        few = len(self.layers) * len(self.heads) <= FEW_TILES
-        side = min(LARGE_TILE_CELLS if few else TILE_CELLS, self.subject.length)
-        tiles = np.empty((len(self.layers) * len(self.heads), side, side), dtype=np.float32)
+        shape = len(self.layers), len(self.heads), self.side, self.side
+        if not self.blocks_are_heads:
+            return self._pooled(shape)
+        if not self.watched.complete:
+            for _ in self.watched.watch(self.blocks):
+                pass
+        return self.watched.values.reshape(shape), self.watched.low, self.watched.high
+
+    def _pooled(self, shape: tuple[int, int, int, int]) -> tuple[Float32, float, float]:
+        """`tiles` of large matrices, pooled as they are computed."""
+        side = self.side
+        tiles = np.empty((shape[0] * shape[1], side, side), dtype=np.float32)
         low, high = math.inf, -math.inf
         for index, view in enumerate(self.views()):
             tile = self.source.pooled(view, self.whole, self.whole, side, side)
@@ -149,8 +206,7 @@ class _Sheet:
             if not math.isnan(tile.low):
                 low, high = min(low, tile.low), max(high, tile.high)
         found = low <= high
-        shaped = tiles.reshape(len(self.layers), len(self.heads), side, side)
-        return shaped, low if found else math.nan, high if found else math.nan
+        return tiles.reshape(shape), low if found else math.nan, high if found else math.nan
 
     def levels(self) -> Levels:
         _, low, high = self.tiles
@@ -200,20 +256,17 @@ class _Sheet:
     def npz(self, out: IO[bytes]) -> None:
         """`values` float32 (L, H, T, S), NaN masked; `layers`, `heads`, `kv_heads`; `ids`, `pieces`; `metadata`."""
         length, info = self.subject.length, self.subject.info
+        blocks = self.blocks
+        if self.blocks_are_heads and not {"png", "svg", "pdf"}.isdisjoint(self.message.formats):
+            blocks = self.watched.watch(blocks)
         with NpzWriter(out, compress=False) as npz:
-            npz.add_blocks("values", (len(self.layers), len(self.heads), length, length), self._row_blocks())
+            npz.add_blocks("values", (len(self.layers), len(self.heads), length, length), blocks)
             npz.add("layers", np.asarray(self.layers, dtype=np.int64))
             npz.add("heads", np.asarray(self.heads, dtype=np.int64))
             npz.add("kv_heads", np.asarray(self.heads, dtype=np.int64) // (info.n_heads // info.n_kv_heads))
             npz.add("ids", np.asarray(self.subject.ids, dtype=np.int64))
             npz.add("pieces", np.asarray(self.subject.pieces, dtype=np.str_))
             npz.add("metadata", np.asarray(self.about.as_json()))
-
-    def _row_blocks(self) -> Iterator[Float32]:
-        step = max(1, BLOCK_CELLS // self.subject.length)
-        for view in self.views():
-            for first in range(0, self.subject.length, step):
-                yield self.source.exact(view, (first, min(first + step, self.subject.length)), self.whole)
 
 
 def _ranges(indices: tuple[int, ...]) -> str:
