@@ -84,7 +84,11 @@ class AttentionSpec:
 
     def scores(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:  # noqa: ARG002 (one signature)
         """Scaled, biased and capped, not yet masked: (H, T, S)."""
-        scores = self.raw(q, k).mul_(self.scale)  # (H, T, S)
+        return self.shape_(self.raw(q, k), k_pos)  # (H, T, S)
+
+    def shape_(self, dots: Tensor, k_pos: Tensor) -> Tensor:
+        """Scales, biases and caps what `raw` gives, (H, T, S), in place."""
+        scores = dots.mul_(self.scale)
         bias = self.bias(k_pos)
         if bias is not None:
             scores += bias

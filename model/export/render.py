@@ -43,13 +43,14 @@ def render(draw: Draw, spec: FigureSpec, file_format: PictureFormat, *, about: P
 
 @contextmanager
 def glyphs_alone() -> Iterator[None]:
-    """Fonts are embedded without the tables that lay text out: in a PDF every glyph has its place already, and to
-    follow these tables takes longer than the rest of a page."""
+    """Fonts are embedded without the names of their glyphs and the tables that lay text out: in a PDF every glyph has
+    its place already, and to read these tables takes longer than the rest of a page."""
     load = subset.load_font
 
-    def load_bare(path: Any, options: subset.Options, *arguments: Any, **named: Any) -> Any:
+    def load_bare(path: Any, options: subset.Options, **_: Any) -> Any:
+        options.glyph_names = False
         options.drop_tables = [*options.drop_tables, *LAYOUT_TABLES]
-        return load(path, options, *arguments, **named)
+        return load(path, options, dontLoadGlyphNames=True)
 
     subset.load_font = load_bare
     try:

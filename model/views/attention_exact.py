@@ -6,7 +6,8 @@ has the same bits however it is looked at (a matrix product's rounding depends o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ from model.run import Run
 from model.views.selection import Chosen, HeadRows, YieldPoint, head_rows, no_yield
 
 BLOCK = 64
+WEIGHTS: frozenset[Stage] = frozenset({"weights", "weighted"})
+"""Stages of which keys that no row of a block sees need not be computed."""
 
 
 @torch.inference_mode()
@@ -38,12 +41,17 @@ def exact_heads(
     run: Run, chosen: Chosen, rows: tuple[int, int], *, yield_point: YieldPoint = no_yield
 ) -> NDArray[np.float32]:
     """`exact` of each chosen head of a layer on its own, over all keys: (H, t, S), the same bits."""
-    made = np.empty((chosen.count, rows[1] - rows[0], run.length), dtype=np.float32)
+    made = torch.empty(chosen.count, rows[1] - rows[0], run.length)
     for begin, end, at in _blocks(run, rows, yield_point):
-        values, visible = _stage_rows(list(head_rows(run, chosen, (begin, end))), chosen.stage, begin, run.length)
-        values.masked_fill_(~visible, torch.nan)
-        made[:, max(begin - rows[0], 0) : end - rows[0]] = values[:, at].cpu().numpy()
-    return made
+        heads = list(head_rows(run, chosen, (begin, end)))
+        values, visible, seen = _seen_rows(heads, chosen.stage, begin, run.length)
+        if visible is not None:
+            values.masked_fill_(~visible, torch.nan)
+        block = made[:, max(begin - rows[0], 0) : end - rows[0]]  # (H, t, S)
+        block[..., seen] = values[:, at]
+        block[..., : seen.start] = torch.nan
+        block[..., seen.stop :] = torch.nan
+    return made.numpy()
 
 
 def _blocks(run: Run, rows: tuple[int, int], yield_point: YieldPoint) -> Iterator[tuple[int, int, slice]]:
@@ -80,37 +88,49 @@ def stage_rows(head: HeadRows, stage: Stage, begin: int, n_keys: int) -> tuple[T
 
     Where a key doesn't count, weights are 0 and scores are those before the mask.
     """
-    values, visible = _stage_rows([head], stage, begin, n_keys)
-    return values[0], visible
+    made, counts, seen = _seen_rows([head], stage, begin, n_keys)
+    if counts is None:
+        return made[0], torch.ones_like(made[0], dtype=torch.bool)
+    values = made.new_zeros(made.shape[1], n_keys)
+    values[:, seen] = made[0]
+    visible = counts.new_zeros(made.shape[1], n_keys)
+    visible[:, seen] = counts
+    return values, visible
 
 
-def _stage_rows(heads: Sequence[HeadRows], stage: Stage, begin: int, n_keys: int) -> tuple[Tensor, Tensor]:
-    """`stage_rows` of several heads of a layer: (H, T, S), the same bits as one by one, and (T, S) bool."""
-    spec, n_rows, device = heads[0].spec, heads[0].q.shape[1], heads[0].q.device
-    q_pos = torch.arange(begin, begin + n_rows, device=device)
-    k_pos = torch.arange(n_keys, device=device)
+def _seen_rows(heads: Sequence[HeadRows], stage: Stage, begin: int, n_keys: int) -> tuple[Tensor, Tensor | None, slice]:
+    """`stage_rows` of heads of a layer, (H, T, s) and (T, s), over the keys that need computing; no mask: all count."""
+    n_rows, device = heads[0].q.shape[1], heads[0].q.device
+    seen = slice(*visible_keys(heads[0].spec, begin, begin + n_rows)) if stage in WEIGHTS else slice(0, n_keys)
+    dots = _dots(heads, seen)  # (H, T, s)
     if stage == "raw":
-        values = _stacked(head.spec.raw(head.q, head.k) for head in heads)  # (H, T, S)
-        return values, torch.ones(n_rows, n_keys, dtype=torch.bool, device=device)
-    if stage in ("scores", "masked"):
-        values = _stacked(head.spec.scores(head.q, head.k, q_pos, k_pos) for head in heads)  # (H, T, S)
-        visible = torch.ones_like(values[0], dtype=torch.bool) if stage == "scores" else spec.mask(q_pos, k_pos)
-        return values, visible
-    seen = slice(*visible_keys(spec, begin, begin + n_rows))
-    scores = _stacked(head.spec.scores(head.q, head.k[:, seen], q_pos, k_pos[seen]) for head in heads)
-    weights = spec.normalize(scores, q_pos, k_pos[seen])  # (H, T, last - first)
+        return dots, None, seen
+    spec = heads[0].spec
+    if spec.slopes is not None:
+        spec = replace(spec, slopes=tuple(slope for head in heads for slope in head.spec.slopes or ()))
+    q_pos = torch.arange(begin, begin + n_rows, device=device)
+    k_pos = torch.arange(seen.start, seen.stop, device=device)
+    scores = spec.shape_(dots, k_pos)
+    if stage == "scores":
+        return scores, None, seen
+    visible = spec.mask(q_pos, k_pos)
+    if stage == "masked":
+        return scores, visible, seen
+    weights = spec.normalize(scores, q_pos, k_pos)
     if stage == "weighted":
         for index, head in enumerate(heads):
             weights[index] *= head.v[0, seen].float().norm(dim=-1)
-    values = weights.new_zeros(len(heads), n_rows, n_keys)
-    values[..., seen] = weights
-    return values, spec.mask(q_pos, k_pos)
+    return weights, visible, seen
 
 
-def _stacked(heads: Iterable[Tensor]) -> Tensor:
-    """(1, T, S) of every head → (H, T, S). Products are made head by head: their rounding depends on their shape."""
-    made = list(heads)
-    return made[0] if len(made) == 1 else torch.cat(made)
+def _dots(heads: Sequence[HeadRows], keys: slice) -> Tensor:
+    """q·k, (H, T, s), head by head: a product's rounding depends on its shape."""
+    if len(heads) == 1 or heads[0].q.device.type != "cpu":
+        return torch.cat([head.spec.raw(head.q, head.k[:, keys]) for head in heads])
+    dots = torch.empty(len(heads), heads[0].q.shape[1], keys.stop - keys.start)
+    for head, out in zip(heads, dots, strict=True):
+        torch.mm(head.q[0].float(), head.k[0, keys].float().T, out=out)  # (T, s), as `raw` does it
+    return dots
 
 
 def visible_keys(spec: AttentionSpec, begin: int, end: int) -> tuple[int, int]:

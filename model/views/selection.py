@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +119,7 @@ def kv_head(spec: AttentionSpec, head: int) -> int:
     return head // (spec.n_heads // spec.n_kv_heads)
 
 
+@lru_cache(maxsize=4096)  # asked for with every block of rows
 def head_spec(spec: AttentionSpec, head: int) -> AttentionSpec:
     """The arithmetic of one head alone."""
     slopes = None if spec.slopes is None else (spec.slopes[head],)
