@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 ENGINE_SIDE = frozenset(
     {"run", "export", "models", "record-check", "doctor", "bench", "engine", "--version", "--help", "-h"}
@@ -24,12 +27,42 @@ def main() -> int:
         runpy.run_module(CHILDREN[first], run_name="__main__")
         return 0
     if first == "tour":
+        if no_display():
+            os.environ["QT_QPA_PLATFORM"] = "offscreen"
         from app.tour import main as tour  # noqa: PLC0415
 
         return int(tour(arguments[1:]))
+    problem = trouble_with(arguments)
+    if problem:
+        sys.stderr.write(f"error: {problem}\n")
+        return 2
     from app.main import run  # noqa: PLC0415
 
     return run(arguments)
+
+
+def trouble_with(arguments: Sequence[str]) -> str:
+    """Why the window can't be opened with these arguments here; empty when it can be tried."""
+    more = "(see decoderscope --help)"
+    if unknown := [argument for argument in arguments if argument.startswith("-")]:
+        return f"{unknown[0]!r} is not an option of the window {more}"
+    if len(arguments) > 1:
+        return f"the window opens one model or run, not {len(arguments)} {more}"
+    if arguments and arguments[0].isalpha() and not Path(arguments[0]).exists():
+        return f"{arguments[0]!r} is no command, and there is no file or folder of that name {more}"
+    return no_display()
+
+
+def no_display() -> str:
+    """Where there is no display a window would end in Qt's abort: says so and what can be done; else empty."""
+    if not sys.platform.startswith("linux") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    ):
+        return ""
+    return (
+        "there is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set). `decoderscope tour --out DIR` walks "
+        "the main job in an offscreen window; run, export, models and doctor need none."
+    )
 
 
 if __name__ == "__main__":

@@ -19,9 +19,16 @@ TRACEBACK_VARIABLE = "DECODERSCOPE_TRACEBACK"
 
 def parser() -> Parser:
     """Every subcommand and its options."""
-    made = Parser(prog=PROG, description="A microscope for decoder-only language models.", allow_abbrev=False)
+    made = Parser(
+        prog=PROG,
+        usage=f"{PROG} [MODEL | RUN.dscope]  |  {PROG} tour --out DIR  |  {PROG} COMMAND …",
+        description="A microscope for decoder-only language models.",
+        epilog=f"Without a command the window opens, with a .gguf file, a folder, a hub id or a run file where one is "
+        f"named. `{PROG} tour --out DIR` walks the main job in it and leaves pictures and exports.",
+        allow_abbrev=False,
+    )
     made.add_argument("--version", action="version", version=f"{PROG} {product_version()}")
-    commands = made.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    commands = made.add_subparsers(prog=PROG, title="commands", dest="command", metavar="COMMAND")
     for command in COMMANDS:
         one = commands.add_parser(command.name, help=command.help, description=f"{command.help}.", allow_abbrev=False)
         command.arguments(one)

@@ -25,7 +25,9 @@ class RecordedError(DecoderscopeError):
     code = "recorded"
 
     def __init__(self, model: str, what: str) -> None:
-        super().__init__(f"This run was recorded without the model: {what}. Open {model} to compute it.")
+        super().__init__(
+            f"This run was recorded without the model: {what}. Open {model} to compute it (--model on the command line)."
+        )
 
 
 class RecordedDecoder(Decoder):

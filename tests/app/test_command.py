@@ -36,3 +36,23 @@ def test_a_frozen_program_is_its_own_children() -> None:
     done = program("tokenizer", stdin="\n".join(lines) + "\n", frozen=True)
     assert json.loads(done.stdout)["ids"] == [0], done.stderr
     assert set(CHILDREN) == {"chat-template", "tokenizer"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("frobnicate",), "'frobnicate' is no command"),
+        (("--modl", "x"), "'--modl' is not an option"),
+        (("a.gguf", "b.gguf"), "one model or run, not 2"),
+        ((), "there is no display here"),
+        (("/no/such.gguf",), "there is no display here"),
+    ],
+)
+def test_what_can_open_no_window_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    done = program(*arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and words in done.stderr and done.stderr.count("\n") == 1
