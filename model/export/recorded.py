@@ -26,7 +26,7 @@ class RecordedError(DecoderscopeError):
 
     def __init__(self, model: str, what: str) -> None:
         super().__init__(
-            f"This run was recorded without the model: {what}. Open {model} to compute it (--model on the command line)."
+            f"This run was recorded without the model: {what}. Open {model} to compute it (--model in a command)."
         )
 
 

@@ -73,9 +73,7 @@ class FileExistsAlreadyError(FileWriteError):
     code = "file_exists"
 
     def __init__(self, path: Path) -> None:
-        super().__init__(
-            path, "a file of this name is there already. Choose another name or overwrite it (--overwrite)"
-        )
+        super().__init__(path, "a file of this name is there. Choose another name or overwrite it (--overwrite)")
 
 
 class BrokenTransferError(FileWriteError):
