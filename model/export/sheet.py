@@ -189,8 +189,8 @@ class _Sheet:
         if not self.blocks_are_heads:
             return self._pooled(shape)
         if not self.watched.complete:
-            for _ in self.watched.watch(self.blocks):
-                pass
+            for block in self.blocks:
+                self.watched.take(block)
         return self.watched.values.reshape(shape), self.watched.low, self.watched.high
 
     def _pooled(self, shape: tuple[int, int, int, int]) -> tuple[Float32, float, float]:
@@ -256,11 +256,11 @@ class _Sheet:
     def npz(self, out: IO[bytes]) -> None:
         """`values` float32 (L, H, T, S), NaN masked; `layers`, `heads`, `kv_heads`; `ids`, `pieces`; `metadata`."""
         length, info = self.subject.length, self.subject.info
-        blocks = self.blocks
-        if self.blocks_are_heads and not {"png", "svg", "pdf"}.isdisjoint(self.message.formats):
-            blocks = self.watched.watch(blocks)
+        drawn_too = not {"png", "svg", "pdf"}.isdisjoint(self.message.formats)
+        watch = self.blocks_are_heads and drawn_too and not self.watched.complete
+        shape = len(self.layers), len(self.heads), length, length
         with NpzWriter(out, compress=False) as npz:
-            npz.add_blocks("values", (len(self.layers), len(self.heads), length, length), blocks)
+            npz.add_blocks("values", shape, self.blocks, beside=self.watched.take if watch else None)
             npz.add("layers", np.asarray(self.layers, dtype=np.int64))
             npz.add("heads", np.asarray(self.heads, dtype=np.int64))
             npz.add("kv_heads", np.asarray(self.heads, dtype=np.int64) // (info.n_heads // info.n_kv_heads))

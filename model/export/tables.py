@@ -15,6 +15,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, Any, Self
 
@@ -167,14 +168,32 @@ class NpzWriter:
             np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
     def add_blocks(
-        self, name: str, shape: tuple[int, ...], blocks: Iterable[Array], dtype: np.dtype[Any] = FLOAT32
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        blocks: Iterable[Array],
+        dtype: np.dtype[Any] = FLOAT32,
+        *,
+        beside: Callable[[Array], None] | None = None,
     ) -> None:
-        """An array of `shape` given as blocks along its first axis, float32 unless said otherwise."""
-        with self._open(name) as entry:
+        """An array of `shape` given as blocks along its first axis, float32 unless said otherwise. A block is written,
+        and given to `beside`, on another thread while the next one is made on this one; two are held."""
+
+        def put(block: Array) -> None:
+            if beside is not None:
+                beside(block)
+            entry.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
+
+        with self._open(name) as entry, ThreadPoolExecutor(1, "write blocks") as writer:
             header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(entry, header)
+            written: Future[None] | None = None
             for block in blocks:
-                entry.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
+                if written is not None:
+                    written.result()
+                written = writer.submit(put, block)
+            if written is not None:
+                written.result()
 
     def _open(self, name: str) -> IO[bytes]:
         info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -12,22 +11,24 @@ from model.export.raster import Float32, pool
 
 class Tiles:
     """`values` (N, h, w) float32 of N matrices (T, S), NaN masked, and the extremes of their cells, NaN where there is
-    none; with `ignore_first` those of key 0 do not count. `complete` once all have passed."""
+    none; with `ignore_first` those of key 0 do not count."""
 
     def __init__(self, count: int, side: int, *, signed: bool, ignore_first: bool) -> None:
         self.values = np.empty((count, side, side), dtype=np.float32)
         self.signed, self.ignore_first = signed, ignore_first
         self.low, self.high = math.nan, math.nan
-        self.complete = False
+        self._done = 0
 
-    def watch(self, matrices: Iterable[Float32]) -> Iterator[Float32]:
-        """Hands on what comes, (n, T, S) each time, in order."""
-        done, side = 0, self.values.shape[1]
-        for block in matrices:
-            self.values[done : done + len(block)] = pool(block, side, side, signed=self.signed)
-            done += len(block)
-            counted = block[..., 1:] if self.ignore_first and block.shape[-1] > 1 else block
-            self.low = float(np.fmin(self.low, np.fmin.reduce(counted, axis=None)))
-            self.high = float(np.fmax(self.high, np.fmax.reduce(counted, axis=None)))
-            yield block
-        self.complete = done == len(self.values)
+    @property
+    def complete(self) -> bool:
+        """Whether all have passed."""
+        return self._done == len(self.values)
+
+    def take(self, matrices: Float32) -> None:
+        """The next of them, (n, T, S)."""
+        side, count = self.values.shape[1], len(matrices)
+        self.values[self._done : self._done + count] = pool(matrices, side, side, signed=self.signed)
+        counted = matrices[..., 1:] if self.ignore_first and matrices.shape[-1] > 1 else matrices
+        self.low = float(np.fmin(self.low, np.fmin.reduce(counted, axis=None)))
+        self.high = float(np.fmax(self.high, np.fmax.reduce(counted, axis=None)))
+        self._done += count

@@ -7,6 +7,7 @@ has the same bits however it is looked at (a matrix product's rounding depends o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,8 @@ from model.run import Run
 from model.views.selection import Chosen, HeadRows, YieldPoint, head_rows, no_yield
 
 BLOCK = 64
+PARALLEL_CELLS = BLOCK * 2_048
+"""Cells of a head's block from which several threads are worth it."""
 WEIGHTS: frozenset[Stage] = frozenset({"weights", "weighted"})
 """Stages of which keys that no row of a block sees need not be computed."""
 
@@ -45,12 +48,14 @@ def exact_heads(
     for begin, end, at in _blocks(run, rows, yield_point):
         heads = list(head_rows(run, chosen, (begin, end)))
         values, visible, seen = _seen_rows(heads, chosen.stage, begin, run.length)
-        if visible is not None:
-            values.masked_fill_(~visible, torch.nan)
         block = made[:, max(begin - rows[0], 0) : end - rows[0]]  # (H, t, S)
-        block[..., seen] = values[:, at]
-        block[..., : seen.start] = torch.nan
-        block[..., seen.stop :] = torch.nan
+        with few_threads((end - begin) * run.length):
+            if visible is not None:  # without a window, only keys of the block itself can be hidden from its rows
+                edge = begin if heads[0].spec.window is None else 0
+                values[..., edge:].masked_fill_(~visible[:, edge:], torch.nan)
+            block[..., seen] = values[:, at]
+            block[..., : seen.start] = torch.nan
+            block[..., seen.stop :] = torch.nan
     return made.numpy()
 
 
@@ -100,11 +105,17 @@ def stage_rows(head: HeadRows, stage: Stage, begin: int, n_keys: int) -> tuple[T
 
 def _seen_rows(heads: Sequence[HeadRows], stage: Stage, begin: int, n_keys: int) -> tuple[Tensor, Tensor | None, slice]:
     """`stage_rows` of heads of a layer, (H, T, s) and (T, s), over the keys that need computing; no mask: all count."""
-    n_rows, device = heads[0].q.shape[1], heads[0].q.device
+    n_rows = heads[0].q.shape[1]
     seen = slice(*visible_keys(heads[0].spec, begin, begin + n_rows)) if stage in WEIGHTS else slice(0, n_keys)
+    with few_threads(n_rows * n_keys):
+        return *_weighed(heads, stage, begin, seen), seen
+
+
+def _weighed(heads: Sequence[HeadRows], stage: Stage, begin: int, seen: slice) -> tuple[Tensor, Tensor | None]:
+    n_rows, device = heads[0].q.shape[1], heads[0].q.device
     dots = _dots(heads, seen)  # (H, T, s)
     if stage == "raw":
-        return dots, None, seen
+        return dots, None
     spec = heads[0].spec
     if spec.slopes is not None:
         spec = replace(spec, slopes=tuple(slope for head in heads for slope in head.spec.slopes or ()))
@@ -112,15 +123,31 @@ def _seen_rows(heads: Sequence[HeadRows], stage: Stage, begin: int, n_keys: int)
     k_pos = torch.arange(seen.start, seen.stop, device=device)
     scores = spec.shape_(dots, k_pos)
     if stage == "scores":
-        return scores, None, seen
+        return scores, None
     visible = spec.mask(q_pos, k_pos)
     if stage == "masked":
-        return scores, visible, seen
+        return scores, visible
     weights = spec.normalize(scores, q_pos, k_pos)
     if stage == "weighted":
         for index, head in enumerate(heads):
             weights[index] *= head.v[0, seen].float().norm(dim=-1)
-    return weights, visible, seen
+    return weights, visible
+
+
+@contextmanager
+def few_threads(cells: int) -> Iterator[None]:
+    """One thread for what takes microseconds: where other work keeps the cores busy, each of many short parallel loops
+    would wait for a thread that does not run. By the size of one head's block alone, so that the same cell is made the
+    same way."""
+    threads = torch.get_num_threads()
+    if cells > PARALLEL_CELLS or threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _dots(heads: Sequence[HeadRows], keys: slice) -> Tensor:

@@ -143,8 +143,8 @@ ROWS = (
         bound=1.0,
         measure=export,
         pairs=3,
-        why="a page with subset fonts, 0.3 GB hashed twice, zipped, spooled and synced to disk take longer than the "
-        "reference's one pass and one plain write",
+        why="a prefill takes more than half of what the reference needs in all; on top of it come a page with subset "
+        "fonts and a file that is synced to disk before it takes its name, which the reference's is not",
         needs_reference=True,
     ),
     Row(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import os
 import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.export.files import ExportedFile
+from model.errors import CancelledError
+from model.export.files import ExportedFile, write_files
 from model.protocol.export_requests import FileInfo, FilePart
 from model.protocol.file_writing import (
     MAX_NAME_BYTES,
@@ -66,6 +69,85 @@ def test_parts_are_small_and_tell_the_hash_at_the_end() -> None:
     ]
     assert parts[-1][0].sha256 == info.sha256 == hashlib.sha256(data).hexdigest()
     assert info.size == 2_500
+
+
+@pytest.mark.parametrize("size", [0, 1, 9_999, 10_000, 54_321])
+@pytest.mark.parametrize("hashed", [False, True])
+def test_what_is_written_here_is_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, hashed: bool
+) -> None:
+    monkeypatch.setattr("model.protocol.file_writing.BUFFER_BYTES", 10_000)
+    monkeypatch.setattr("model.protocol.file_writing.BUFFERED", 100)
+    monkeypatch.setattr("model.protocol.file_writing.SYNC_BYTES", 15_000)
+    data = np.random.default_rng(size).bytes(size)
+
+    def make(out: IO[bytes]) -> None:
+        assert not out.seekable()
+        scratch = bytearray()  # whoever writes may use its memory again at once
+        for begin, end in itertools.pairwise((*range(0, size, 77), size)):
+            scratch[:] = data[begin:end]
+            out.write(scratch)
+
+    made = ExportedFile("other.bin", "bin")
+    made.write(data)
+    files = [ExportedFile("a.npz", "npz", make), made]
+    written = write_files(files, tmp_path, hashed=hashed)
+    assert everything(tmp_path) == {"a.npz": data, "other.bin": data}
+    sha256 = hashlib.sha256(data).hexdigest() if hashed else ""
+    assert written == [
+        (tmp_path / name, FileInfo(name=name, format=name[-3:], size=size, sha256=sha256))
+        for name in ("a.npz", "other.bin")
+    ]
+
+
+def test_a_file_made_for_parts_is_the_one_made_in_place(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def make(out: IO[bytes]) -> None:
+        asked.append(1)
+        out.write(b"n" * 2_500)
+
+    with ExportedFile("a.bin", "bin", make) as file:
+        assert asked == []
+        info, parts = file.info, list(file.parts(1_000))
+        assert (info.size, len(parts), file.read()) == (2_500, 3, b"n" * 2_500)
+    assert asked == [1]
+
+
+def test_nothing_is_left_of_what_could_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"old")
+
+    def make(out: IO[bytes]) -> None:
+        out.write(b"n" * 100_000)
+        raise CancelledError
+
+    files = [ExportedFile("b.npz", "npz", lambda out: out.write(b"1")), ExportedFile("a.npz", "npz", make)]
+    with pytest.raises(CancelledError):
+        write_files(files, tmp_path, overwrite=True)
+    assert everything(tmp_path) == {"a.npz": b"old"}
+    with pytest.raises(FileExistsAlreadyError):
+        write_files([ExportedFile("a.npz", "npz", make)], tmp_path)
+
+
+@pytest.mark.parametrize("call", ["write", "fdatasync", "fsync"])
+def test_a_full_disk_met_on_the_writing_thread_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setattr("model.protocol.file_writing.SYNC_BYTES", 2**20)
+    (tmp_path / "a.npz").write_bytes(b"old")
+
+    def full(*_: object) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def make(out: IO[bytes]) -> None:
+        for _ in range(20):
+            out.write(b"n" * 2**20)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(FileWriteError, match=r"the disk is full\. Free some space .*\. Nothing"):
+            write_files([ExportedFile("a.npz", "npz", make)], tmp_path, overwrite=True)
+    assert everything(tmp_path) == {"a.npz": b"old"}
 
 
 def test_files_take_the_users_permissions_and_keep_those_of_what_they_replace(tmp_path: Path) -> None:

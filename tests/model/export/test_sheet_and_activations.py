@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -21,12 +21,12 @@ from model.export.activations import names_of
 from model.export.attention import nothing
 from model.export.files import ExportedFile
 from model.export.sheet import export_sheet
-from model.protocol.attention_requests import HeadView
-from model.protocol.export_requests import ExportActivations, ExportSheet
+from model.protocol.attention_requests import HeadView, Stage
+from model.protocol.export_requests import ExportActivations, ExportSheet, SheetFormat
 from model.protocol.values import SamplerSettings
 from model.run import Run
-from model.views.attention_exact import exact
-from model.views.selection import chosen
+from model.views.attention_exact import exact, exact_heads
+from model.views.selection import Chosen, chosen
 from tests.model.reference import TOLERANCE
 from tests.model.tiny import llama, made, model_of, random_ids, run_of
 
@@ -72,6 +72,26 @@ def test_every_head_in_one_npz(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
             assert np.array_equal(arrays["values"][layer, head], expected, equal_nan=True)
     assert steps[-1] == ("heads", 12, 12, "heads")
     assert json.loads(str(arrays["metadata"]))["layer"] == "0–2"
+
+
+@pytest.mark.parametrize("stage", get_args(Stage))
+def test_heads_together_are_what_each_is_alone(run: Run, monkeypatch: pytest.MonkeyPatch, stage: Stage) -> None:
+    monkeypatch.setattr("model.views.attention_exact.BLOCK", 5)
+    for rows in ((0, 17), (3, 4), (6, 13)):
+        together = exact_heads(run, Chosen(layers=(1,), heads=(3, 0), stage=stage, maximum=False), rows)
+        for values, head in zip(together, (3, 0), strict=True):
+            alone = exact(run, chosen(run, HeadView(layer=1, head=head, stage=stage)), rows, (0, 17))
+            assert np.array_equal(values, alone, equal_nan=True)
+
+
+@pytest.mark.parametrize("stage", ["weights", "masked"])
+@pytest.mark.parametrize("ignore_first", [False, True])
+def test_a_picture_is_the_same_with_the_table_and_without(run: Run, stage: Stage, ignore_first: bool) -> None:
+    def sheet(*formats: SheetFormat) -> bytes:
+        message = ExportSheet(formats=formats, stage=stage, ignore_first=ignore_first, width=3, height=3, dpi=80)
+        return bytes_of(export_sheet(run, message))["heads.png"]
+
+    assert sheet("npz", "png") == sheet("png") == sheet("png", "npz")
 
 
 @pytest.mark.parametrize("own_scale", [False, True])
