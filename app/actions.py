@@ -22,7 +22,7 @@ def commands_of(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
     return (
         *file_commands(window),
         *run_file_commands(ctx, window),
-        *run_commands(ctx),
+        *run_commands(ctx, window),
         *look_commands(ctx),
         *view_commands(window),
         *model_commands(ctx, window),
@@ -49,7 +49,7 @@ def _close(window: MainWindow) -> None:
     window.close()
 
 
-def run_commands(ctx: AppContext) -> tuple[Command, ...]:
+def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
     """Prefill, steps, branches."""
     session = ctx.session
 
@@ -58,6 +58,11 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
 
     def can_prefill() -> bool:
         return idle() and bool(session.prompt_text)
+
+    def prefill() -> None:
+        session.prefill()
+        if session.busy:
+            window.leave_text()
 
     def has_run() -> bool:
         return session.run is not None and session.can_run
@@ -88,7 +93,7 @@ def run_commands(ctx: AppContext) -> tuple[Command, ...]:
     return (
         Command(
             id="run.prefill", title="Prefill", shortcuts=("Ctrl+Return", "Ctrl+Enter"), menu="Run", enabled=can_prefill,
-            run=session.prefill,
+            run=prefill,
         ),
         Command(
             id="run.step", title="Step", shortcuts=("Space", "Right"), keys="unclaimed", menu="Run", group=1,

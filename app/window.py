@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QStackedWidget
+from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QPlainTextEdit, QStackedWidget
 
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
@@ -346,6 +346,12 @@ class MainWindow(QMainWindow):
         """Full screen, or as before."""
         self.showNormal() if self.isFullScreen() else self.showFullScreen()
 
+    def leave_text(self) -> None:
+        """From the prompt's text the focus goes to the run, so that Space and → step; a click goes on typing."""
+        focus = QApplication.focusWidget()
+        if isinstance(focus, QPlainTextEdit):
+            focus.window().setFocus()
+
     # the page for an absent model
 
     def _show_absent(self, why: str) -> None:
@@ -355,7 +361,10 @@ class MainWindow(QMainWindow):
         self._hide_absent()
         session = self.ctx.session
         entry = session.desk.default_entry
-        if entry:
+        here = bool(entry and entry.path)
+        if entry and here:
+            text = tr("{title} is on this machine.", title=entry.title)
+        elif entry:
             mb = f"{entry.download_bytes / 1e6:,.0f}"
             text = tr(
                 "{title}, {licence}: a download of {mb} MB, once.", title=entry.title, licence=entry.licence, mb=mb
@@ -365,7 +374,8 @@ class MainWindow(QMainWindow):
         self._absent = AbsentPage(
             self.theme,
             why=why or tr("The default model is not on this machine yet."),
-            default_text=text if not (entry and entry.path) else tr("{title} is on this machine.", title=entry.title),
+            default_text=text,
+            default_here=here,
             get_default=session.desk.open_default,
             open_file=self.sheets.open_model,
             open_hub=self.sheets.open_model,

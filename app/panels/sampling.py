@@ -129,7 +129,7 @@ class SamplingPanel(Panel):
         found = reply.found if self.search.text().strip() else ()
         rows = found or reply.candidates
         self._rows = rows
-        self.table.set_candidates(rows, reply.would_pick)
+        self.table.set_candidates(rows, reply.would_pick, place=(self.ctx.session.run_id, reply.node))
         self.search.setProperty("bad", bool(self.search.text().strip()) and not found)
         self.search.style().polish(self.search)
         cdf = self.ctx.session.sampling.cdf

@@ -107,6 +107,7 @@ class CandidateTable(QTableView):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._place: object = None
         self._model = CandidateModel(self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self))
@@ -117,8 +118,17 @@ class CandidateTable(QTableView):
         theme.changed.connect(self._fit_columns)
         self._fit_columns()
 
-    def set_candidates(self, rows: Sequence[Candidate], would_pick: Candidate | None = None) -> None:
-        """Candidates as they come, by raw rank; the one the draw falls on is amber."""
+    def set_candidates(
+        self, rows: Sequence[Candidate], would_pick: Candidate | None = None, *, place: object = None
+    ) -> None:
+        """Candidates as they come, by raw rank; the one the draw falls on is amber. A row stays chosen only while it is
+        the same token at the same `place`."""
+        at = self.currentIndex().row()
+        before = self._model.candidate(at).id if at >= 0 else None
+        if before is not None and (place != self._place or at >= len(rows) or rows[at].id != before):
+            self.clearSelection()
+            self.setCurrentIndex(QModelIndex())
+        self._place = place
         self._model.set_candidates(rows, would_pick.id if would_pick else None)
         self._fit_columns()
 
@@ -141,6 +151,8 @@ class CandidateTable(QTableView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and self.currentIndex().isValid():
             self._activate(self.currentIndex().row())
+        elif event.key() in {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Space}:
+            event.ignore()  # run control's
         else:
             super().keyPressEvent(event)
 

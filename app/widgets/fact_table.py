@@ -149,8 +149,8 @@ class FactTable(QTableView):
             self._copy(row)
         elif event.key() in _CHOOSE and row >= 0:
             self.rowChosen.emit(row)
-        elif event.text().isprintable() and event.text().strip():
-            event.ignore()  # letters are shortcuts of the window
+        elif event.key() == Qt.Key.Key_Space or (event.text().isprintable() and event.text().strip()):
+            event.ignore()  # run control's, and letters are shortcuts of the window
         else:
             super().keyPressEvent(event)
 

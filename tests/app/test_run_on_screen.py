@@ -1,0 +1,92 @@
+"""Which keys reach the run after a prefill and a branch, and what says which text the run on the screen is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.main import Application
+from app.session import Session
+from tests.app.shell import TIMEOUT, close_window, window_with
+from tests.model.checkpoint import files
+
+TEXT = "in the end"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return files.folder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def live(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
+    made = window_with(tmp_path / "config", monkeypatch, qtbot, None, str(tiny))
+    idle(qtbot, session_of(made), 7)
+    qtbot.waitUntil(made.window.isActiveWindow)
+    yield made
+    close_window(made)
+
+
+def session_of(application: Application) -> Session:
+    assert application.ctx is not None
+    return application.ctx.session
+
+
+def panel(application: Application, name: str) -> Any:
+    return application.window.docks[name].panel
+
+
+def idle(qtbot: QtBot, session: Session, steps: int) -> None:
+    qtbot.waitUntil(lambda: not session.busy and session.run is not None and len(session.path_nodes()) == steps)
+
+
+def press(
+    application: Application, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
+) -> None:
+    QTest.keyClick(application.window.windowHandle(), key, modifier)
+
+
+def test_after_a_prefill_from_the_text_space_steps_and_a_click_goes_on_typing(live: Application, qtbot: QtBot) -> None:
+    session, edit = session_of(live), panel(live, "prompt").edit
+    edit.setPlainText(TEXT)
+    edit.setFocus()
+    qtbot.waitUntil(edit.hasFocus)
+    press(live, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    idle(qtbot, session, 0)
+    press(live, Qt.Key.Key_Space)
+    idle(qtbot, session, 1)
+    press(live, Qt.Key.Key_Right)
+    idle(qtbot, session, 2)
+    assert edit.text() == TEXT
+    QTest.mouseClick(edit.viewport(), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(edit.hasFocus)
+    press(live, Qt.Key.Key_Space)
+    assert edit.text().count(" ") == TEXT.count(" ") + 1
+
+
+def test_a_branch_by_a_click_leaves_space_to_the_run_and_no_row_chosen(live: Application, qtbot: QtBot) -> None:
+    session, table = session_of(live), panel(live, "sampling").table
+    qtbot.waitUntil(lambda: table.model().rowCount() > 3)
+    row = table.visualRect(table.model().index(3, 1)).center()
+    chosen = table.candidate(3).id
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=row)
+    idle(qtbot, session, 8)
+    assert session.path_nodes()[-1].token_id == chosen
+    qtbot.waitUntil(lambda: not table.selectionModel().hasSelection())
+    assert table.hasFocus()
+    press(live, Qt.Key.Key_Space)
+    idle(qtbot, session, 9)
+    table.selectRow(2)
+    before = session.distribution
+    session.set_sampler(temperature=2.5)  # the same place, other figures: the row is still the one that was chosen
+    qtbot.waitUntil(lambda: session.distribution is not before)
+    qtbot.wait(100)  # a few frames
+    assert table.selectionModel().hasSelection()
+    session.back()
+    qtbot.waitUntil(lambda: not table.selectionModel().hasSelection())
