@@ -27,8 +27,6 @@ def main() -> int:
         runpy.run_module(CHILDREN[first], run_name="__main__")
         return 0
     if first == "tour":
-        if no_display():
-            os.environ["QT_QPA_PLATFORM"] = "offscreen"
         from app.tour import main as tour  # noqa: PLC0415
 
         return int(tour(arguments[1:]))

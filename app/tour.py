@@ -273,6 +273,12 @@ def run(out: Path, themes: Sequence[str], size: tuple[int, int]) -> list[Path]:
     return driver.files
 
 
+def _tell_qt(_kind: object, _context: object, text: str) -> None:
+    """What Qt says, but for what every offscreen window lacks."""
+    if not text.startswith("This plugin does not support"):
+        sys.stderr.write(f"{text}\n")
+
+
 def main(arguments: Sequence[str]) -> int:
     """The command; prints the paths of what it made. 0, or 1 with a sentence when a step failed."""
     parser = argparse.ArgumentParser(prog="decoderscope tour", description="Walks the main job in the real window.")
@@ -282,6 +288,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(list(arguments))
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from PySide6.QtCore import qInstallMessageHandler  # noqa: PLC0415 - Qt is loaded by the tour alone
+
+    qInstallMessageHandler(_tell_qt)
     themes = ("dark", "light") if options.theme == "both" else (options.theme,)
     say = sys.stdout.write
     with tempfile.TemporaryDirectory(prefix="decoderscope-tour-") as config:

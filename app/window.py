@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
+    QFocusEvent,
     QGuiApplication,
     QKeyEvent,
     QShowEvent,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from app.context import AppContext
     from app.frame.dock_tabs import TabFrames
     from app.frame.docks import PanelDock
+    from app.frame.in_use import PanelInUse
     from app.frame.menus import MenuBar
     from app.frame.pages import AbsentPage
     from app.keys import KeyRouter
@@ -62,6 +64,7 @@ class MainWindow(QMainWindow):
         self._placing = False
         self._absent: AbsentPage | None = None
         self.keys: KeyRouter | None = None
+        self.in_use: PanelInUse | None = None
         self.menu: MenuBar | None = None
         self.setObjectName("MainWindow")
         self.setWindowTitle("Decoderscope")
@@ -83,10 +86,13 @@ class MainWindow(QMainWindow):
 
     def furnish(self) -> None:
         """Menu, toolbar, status bar and keys: right after the first paint."""
-        from app.keys import KeyRouter  # noqa: PLC0415 - after the first paint
+        from app.frame.in_use import PanelInUse  # noqa: PLC0415 - after the first paint
+        from app.keys import KeyRouter  # noqa: PLC0415
 
         self.theme.apply()
         self.keys = KeyRouter(self, self.registry)
+        self.in_use = PanelInUse(lambda: self.docks, self)
+        self.keys.pressed.connect(self.in_use.press)
         self.keys.watch(self.windowHandle())
         self._make_bars()
         self.notify.message.connect(self._say)
@@ -155,6 +161,8 @@ class MainWindow(QMainWindow):
         assert self.keys is not None
         self.area = DockArea()
         self._frames = TabFrames(self.area, self.theme)
+        if self.in_use is not None:
+            self._frames.chosen.connect(self.in_use.choose)
         for panel_class in PANELS:
             try:
                 panel = panel_class(self.ctx)
@@ -420,6 +428,13 @@ class MainWindow(QMainWindow):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if self.keys is None or not self.keys.unclaimed(event):
             event.ignore()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        if (
+            self.in_use is not None and event.reason() is Qt.FocusReason.OtherFocusReason
+        ):  # not by a click on what takes no focus
+            self.in_use.reset()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

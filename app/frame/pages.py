@@ -151,6 +151,7 @@ class AbsentPage(QWidget):
         why: str,
         get_default: Callable[[], object],
         default_text: str,
+        default_here: bool,
         open_file: Callable[[], object],
         open_hub: Callable[[], object],
     ) -> None:
@@ -166,10 +167,18 @@ class AbsentPage(QWidget):
         sentence.setWordWrap(True)
         sentence.setFixedWidth(theme.px(700))
         sentence.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        sentence.ensurePolished()
+        sentence.setMinimumHeight(sentence.heightForWidth(theme.px(700)))  # a layout aligns it without asking for that
         row = QHBoxLayout()
         row.setSpacing(12)
         self.choices = (
-            Choice(theme, "download", tr("Get the default model"), default_text, get_default),
+            Choice(
+                theme,
+                "prompt" if default_here else "download",
+                tr("Open the default model") if default_here else tr("Get the default model"),
+                default_text,
+                get_default,
+            ),
             Choice(
                 theme,
                 "folder",
