@@ -6,8 +6,8 @@ Arrows, Home, End, Space and the like reach a command only when no widget wanted
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QKeyCombination, QObject, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QWindow
+from PySide6.QtCore import QEvent, QKeyCombination, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent, QShortcut, QWindow
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
 
 from app.commands import Command, CommandRegistry
@@ -25,7 +25,9 @@ def typing(widget: QWidget | None) -> bool:
 
 
 class KeyRouter(QObject):
-    """Runs commands by key for one main window and its floating docks."""
+    """Runs commands by key for one main window and its floating docks. `pressed`: the mouse, where on the screen."""
+
+    pressed = Signal(QPoint)
 
     def __init__(self, window: QWidget, commands: CommandRegistry) -> None:
         super().__init__(window)
@@ -43,6 +45,8 @@ class KeyRouter(QObject):
             window.installEventFilter(self)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.MouseButtonPress and isinstance(event, QMouseEvent):
+            self.pressed.emit(event.globalPosition().toPoint())
         if event.type() is not QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
             return False
         if QApplication.activePopupWidget() or QApplication.activeModalWidget() or typing(QApplication.focusWidget()):

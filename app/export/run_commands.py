@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
 
 from app.commands import Command
 from app.export.command_line import command_line
@@ -40,7 +39,8 @@ def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...
 
     def on_panel(run: Callable[[Panel], object]) -> Callable[[], None]:
         def act() -> None:
-            run(panel_in_use(window))
+            assert window.in_use is not None  # since before there are commands
+            run(window.in_use.panel)
 
         return act
 
@@ -60,15 +60,6 @@ def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...
         Command(id="file.copy_command", title="Copy the command line", menu="File", group=3, enabled=has_run,
                 run=on_panel(copy_command)),
     )  # fmt: skip
-
-
-def panel_in_use(window: MainWindow) -> Panel:
-    """The panel with the focus, else the attention."""
-    focus = QApplication.focusWidget()
-    for dock in window.docks.values():
-        if focus is not None and dock.panel.isAncestorOf(focus):
-            return dock.panel
-    return window.docks["attention"].panel
 
 
 def tell_recorded(ctx: AppContext, reply: OpenRunReply) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QTabBar, QToolButton, QWidget
 from shiboken6 import isValid
@@ -102,7 +102,9 @@ def fit_tabs(bar: QTabBar) -> None:
 
 
 class TabFrames(QObject):
-    """Dresses the tab bars Qt makes for tabbed docks; a double click on a tab maximises its dock."""
+    """Dresses the tab bars Qt makes for tabbed docks; a double click on a tab maximises its dock. `chosen`: a click."""
+
+    chosen = Signal(object)  # PanelDock
 
     def __init__(self, window: QMainWindow, theme: Theme) -> None:
         super().__init__(window)
@@ -122,6 +124,7 @@ class TabFrames(QObject):
                 bar.installEventFilter(self)
                 self._tools[bar] = TabTools(bar, self._theme, self._docks)
                 self._tools[bar].show()
+                bar.tabBarClicked.connect(lambda index, bar=bar: self._choose(bar, index))
                 bar.tabBarDoubleClicked.connect(lambda _index, bar=bar: self._maximise(bar))
             self._tools[bar].follow()
             self._tools[bar].place()
@@ -136,6 +139,11 @@ class TabFrames(QObject):
 
     def _docks(self) -> list[PanelDock]:
         return self._window.findChildren(PanelDock, options=Qt.FindChildOption.FindDirectChildrenOnly)
+
+    def _choose(self, bar: QTabBar, index: int) -> None:
+        dock = next((dock for dock in self._docks() if dock.windowTitle() == bar.tabText(index)), None)
+        if dock is not None:
+            self.chosen.emit(dock)
 
     def _maximise(self, bar: QTabBar) -> None:
         dock = self._tools[bar].dock

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.main import Application
 from app.session import Session
-from tests.app.shell import TIMEOUT, close_window, window_with
+from tests.app.shell import close_window, window_with
 from tests.model.checkpoint import files
 
 TEXT = "in the end"
@@ -90,3 +91,28 @@ def test_a_branch_by_a_click_leaves_space_to_the_run_and_no_row_chosen(live: App
     assert table.selectionModel().hasSelection()
     session.back()
     qtbot.waitUntil(lambda: not table.selectionModel().hasSelection())
+
+
+def test_a_click_on_a_tab_or_in_a_panel_makes_it_the_one_in_use(live: Application, qtbot: QtBot) -> None:
+    window = live.window
+    assert window.in_use is not None
+    panel(live, "prompt").edit.setFocus()
+    assert window.in_use.panel.panel_id == "prompt"
+    bar = next(
+        bar for bar in window.area.findChildren(QTabBar) if "RoPE" in [bar.tabText(i) for i in range(bar.count())]
+    )
+    index = next(i for i in range(bar.count()) if bar.tabText(i) == "RoPE")
+    QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(index).center())
+    assert window.in_use.panel.panel_id == "rope"
+    draw = panel(live, "sampling").draw  # takes no focus
+    place = draw.mapTo(window, draw.rect().center())
+    QTest.mouseClick(window.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
+    assert window.in_use.panel.panel_id == "sampling"
+    press(live, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: bool(QApplication.activeModalWidget()))
+    dialog: Any = QApplication.activeModalWidget()
+    assert dialog.kind_box.key() == "sampler"
+    dialog.close()
+    panel(live, "prompt").edit.setFocus()
+    window.setFocus()  # as after a prefill
+    assert window.in_use.panel.panel_id == "attention"
