@@ -49,8 +49,11 @@ def glyphs_alone() -> Iterator[None]:
 
     def load_bare(path: Any, options: subset.Options, **_: Any) -> Any:
         options.glyph_names = False
-        options.drop_tables = [*options.drop_tables, *LAYOUT_TABLES]
-        return load(path, options, dontLoadGlyphNames=True)
+        font = load(path, options, dontLoadGlyphNames=True)
+        for table in LAYOUT_TABLES:
+            if table in font:
+                del font[table]  # rather than have it dropped: it would be read first
+        return font
 
     subset.load_font = load_bare
     try:

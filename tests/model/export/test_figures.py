@@ -14,6 +14,8 @@ from xml.etree import ElementTree as ET
 import matplotlib as mpl
 import numpy as np
 import pytest
+from fontTools import subset  # type: ignore[import-untyped]  # no stubs
+from matplotlib.font_manager import findfont
 from matplotlib.image import BboxImage
 from matplotlib.text import Text
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ from model.export.canvas import DRAWING_SETTINGS, Canvas
 from model.export.heat_map import HeatMap, draw_heat_map
 from model.export.palette import PALETTES
 from model.export.raster import enlarge, pool
-from model.export.render import render
+from model.export.render import LAYOUT_TABLES, glyphs_alone, render
 from model.export.spec import PICTURE_FORMATS, FigureSpec, FigureTooLargeError, PictureFormat
 from model.protocol.attention_requests import Scale
 from model.protocol.export_requests import FigureTheme
@@ -92,6 +94,32 @@ def test_a_single_bright_cell_of_a_large_matrix_is_on_the_picture() -> None:
     assert bright.sum() == 1
     [[y, x]] = np.argwhere(bright)
     assert (y / picture.shape[0], x / picture.shape[1]) == pytest.approx((1234 / 1500, 77 / 1500), abs=0.005)
+
+
+def test_fonts_are_whole_again_after_a_pdf() -> None:
+    def tables() -> set[str]:
+        with subset.load_font(findfont("DejaVu Sans"), subset.Options()) as font:
+            return set(font.keys())
+
+    before = tables()
+    with glyphs_alone():
+        assert not tables() & set(LAYOUT_TABLES)
+    assert before == tables() > {"GSUB", "GPOS"}
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("size", [(40, 3), (7, 20), (1, 1)])
+def test_pooling_is_the_same_however_the_cells_are_met(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], signed: bool
+) -> None:
+    values = np.random.default_rng(3).normal(size=(2, 41, 53)).astype(np.float32)
+    values[values > 0.3] = np.nan
+    made = []
+    for gathered in (0, 100):
+        monkeypatch.setattr("model.export.raster.GATHERED", gathered)
+        made += [pool(values, *size, signed=signed), np.stack([pool(each, *size, signed=signed) for each in values])]
+    for each in made:
+        assert np.array_equal(each, made[0], equal_nan=True)
 
 
 def test_pooling_takes_the_extreme_and_keeps_the_mask() -> None:
