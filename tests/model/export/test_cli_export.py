@@ -100,7 +100,7 @@ def test_saving_keeps_what_is_there(capsys: pytest.CaptureFixture[str], tiny: Pa
     path.write_bytes(b"old")
     options = ("run", "--model", tiny, "--prompt", PROMPT, "--steps", 1, "--save", path)
     code, _, err = call(capsys, *options)
-    assert code == 2 and "is there already" in err and path.read_bytes() == b"old"
+    assert code == 2 and "a file of this name is there" in err and path.read_bytes() == b"old"
     assert call(capsys, *options, "--overwrite")[0] == 0
     assert call(capsys, "record-check", path)[0] == 0
 

@@ -141,7 +141,7 @@ def test_what_is_there_is_refused_before_anything_is_made(
 ) -> None:
     (tmp_path / "attention-layer1-head3.png").write_bytes(b"mine")
     code, _, err = call(capsys, "export", "--run", recorded, "--layer", "all", "--head", "all", "--out", tmp_path)
-    assert code == 2 and "is there already" in err and "attention-layer1-head3.png" in err
+    assert code == 2 and "a file of this name is there" in err and "attention-layer1-head3.png" in err
     assert [path.name for path in tmp_path.iterdir()] == ["attention-layer1-head3.png"]
 
 
