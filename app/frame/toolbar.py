@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QRe
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QMenu, QSizePolicy, QToolBar, QWidget
 
 from app.i18n import tr
+from app.state.on_screen import other_text
 
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
@@ -115,10 +116,11 @@ class CostReadout(QWidget):
 
     def set_session(self, session: Session) -> None:
         """Reads what is to be shown."""
-        self._forms = tuple(cost_parts(session, short=short) for short in range(6))
+        apart = bool(other_text(session))
+        self._forms = tuple(cost_parts(session, short=short, apart=apart) for short in range(6))
         plain = "".join(text for text, _ in self._forms[0])
         self.setAccessibleDescription(plain)
-        self.setToolTip(plain)
+        self.setToolTip(f"{tr('The run is of another text than the prompt box holds.')}\n{plain}" if apart else plain)
         self.update()
 
     def text(self) -> str:
@@ -144,16 +146,18 @@ class CostReadout(QWidget):
         return sum(QFontMetricsF(self._font(voice)).horizontalAdvance(text) for text, voice in form)
 
 
-def cost_parts(session: Session, *, short: int) -> tuple[tuple[str, str], ...]:
-    """Texts and voices of the readout; `short` 0 … 5 leaves out more and more."""
+def cost_parts(session: Session, *, short: int, apart: bool = False) -> tuple[tuple[str, str], ...]:
+    """Texts and voices of the readout; `short` 0 … 5 leaves out more and more, each figure whole.
+    `apart`: it is of another text than is typed."""
     run = session.run
     if run is None:
         return ()
+    mark = ((f"{tr('other text')}    " if short < 2 else "≠ ", "accent"),) if apart else ()
     tok, space = (f" {tr('tok')} ", "    ") if short < 2 else (" · ", "   ")
     steps = len(run.path)
     speed = f"{1000 / session.decode_ms:.1f}" if session.decode_ms else "–"
     prefill = (
-        ("PREFILL " if short < 3 else "P ", "green"),
+        ("PREFILL ", "green"),
         (f"{run.n_prompt:,}", "strong"),
         (tok, "secondary"),
         (_ms(run.prefill_ms), "strong"),
@@ -161,20 +165,20 @@ def cost_parts(session: Session, *, short: int) -> tuple[tuple[str, str], ...]:
     )
     decode = (
         (space, "secondary"),
-        ("DECODE " if short < 3 else "D ", "amber"),
+        ("DECODE ", "amber"),
         (f"{steps:,}", "strong"),
         (tok, "secondary"),
         (speed, "strong"),
         (" tok/s" if short < 2 else "/s", "secondary"),
     )
     context = (
-        (f"{space}{tr('context')} " if short in {0, 5} else space, "secondary"),
+        (("" if short >= 4 else space) + (f"{tr('context')} " if short in {0, 4} else ""), "secondary"),
         (f"{run.length:,}", "strong"),
         (f" / {run.n_ctx:,}", "secondary"),
     )
-    if short == 5:
-        return context
-    return (*decode[1:], *context) if short == 4 else (*prefill, *decode, *context)
+    if short >= 4:
+        return (*mark, *context)
+    return (*mark, *decode[1:], *context) if short == 3 else (*mark, *prefill, *decode, *context)
 
 
 class RunBar(QToolBar):

@@ -78,6 +78,7 @@ class ExpectedView(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._position = -1
+        self._run_id: int | None = None
         self.setObjectName("expected")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -101,9 +102,9 @@ class ExpectedView(QWidget):
         column.addWidget(self.bars)
         self.hide()
 
-    def show_reply(self, reply: ExpectedReply) -> None:
-        """The distribution that foresaw the token at a position."""
-        self._position = reply.position
+    def show_reply(self, run_id: int | None, reply: ExpectedReply) -> None:
+        """The distribution that foresaw the token at a position of a run."""
+        self._run_id, self._position = run_id, reply.position
         token = reply.token
         surprise = -math.log(token.p_raw) if token.p_raw > 0 else math.inf
         self.sentence.setText(
@@ -117,16 +118,16 @@ class ExpectedView(QWidget):
         self.bars.show()
         self.show()
 
-    def show_first(self) -> None:
+    def show_first(self, run_id: int | None) -> None:
         """Nothing comes before the first token."""
-        self._position = 0
+        self._run_id, self._position = run_id, 0
         self.sentence.setText(tr("Nothing comes before the first token: the model expects nothing there."))
         self.bars.hide()
         self.show()
 
-    def hide_if_gone(self, length: int) -> None:
-        """Hides when the position is no longer there."""
-        if self._position >= length:
+    def hide_if_gone(self, run_id: int | None, length: int) -> None:
+        """Hides when another run is shown, or none, or the position is no longer there."""
+        if run_id != self._run_id or self._position >= length:
             self.hide()
 
     def _close(self) -> None:

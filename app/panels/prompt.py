@@ -32,6 +32,8 @@ from app.panels.expected import ExpectedView
 from app.panels.run_tables import token_table, typed_table
 from app.plain import tip as plain_tip
 from app.session import Topic
+from app.state.on_screen import follows_run, other_text
+from app.widgets.apart_line import ApartLine
 from app.widgets.check_box import CheckBox
 from app.widgets.token_strip import TokenStrip, groups_of
 from model.protocol.attention_requests import GetRow, HeadView
@@ -154,6 +156,7 @@ class PromptPanel(Panel):
             Topic.NODE,
             Topic.MODEL,
             Topic.PROMPT_STATS,
+            Topic.PROGRESS,
             "hover_token",
             "query",
             "layer",
@@ -178,13 +181,17 @@ class PromptPanel(Panel):
         self.expected.closed.connect(lambda: self.strip.set_selected(self._strip_query()))
         split = self.split = QSplitter(Qt.Orientation.Vertical)
         split.setChildrenCollapsible(False)
-        split.setHandleWidth(8)
+        split.setHandleWidth(6)
         split.addWidget(self.edit)
         split.addWidget(self.strip)
         split.setStretchFactor(0, 0)
         split.setStretchFactor(1, 1)
+        self.body.setSpacing(6)
         self.body.addWidget(split, 1)
         self.body.addWidget(self.expected)
+        self.apart = ApartLine(theme)
+        self.apart.prefillWanted.connect(session.prefill)
+        self.body.addWidget(self.apart)
         self.count = QLabel()
         self.count.setProperty("role", "hint")
         self.count.setTextFormat(Qt.TextFormat.PlainText)
@@ -262,25 +269,21 @@ class PromptPanel(Panel):
                 self.edit.set_text(session.prompt.text)
             self.chat.setEnabled(bool(session.model and session.model.has_chat_template))
             self._show_tokens(session)
-            self.expected.hide_if_gone(session.length)
+            self.expected.hide_if_gone(session.run_id if self._follows_run() else None, session.length)
         self.count.setText(self._count_text(session))
         self.count.setToolTip(plain_tip(self.count.text()))
-        if "query" in changes or changes & {Topic.RUN, Topic.NODE}:
+        can = session.can_run and not session.busy and bool(session.prompt_text)
+        self.apart.show_text(other_text(session), can_prefill=can)
+        if "query" in changes or changes & {Topic.PROMPT, Topic.RUN, Topic.NODE}:
             self.strip.set_selected(self._strip_query(), reveal=False)
-        if changes - {"hover_token"}:
+        if changes - {"hover_token", Topic.PROGRESS}:
             self._show_tints()
         hovered = self.ctx.selection.hover_token
         self.strip.set_hovered(hovered if self._follows_run() else None)
 
     def _follows_run(self) -> bool:
         """Whether the strip shows the run (the text is the prefilled one) rather than what is being typed."""
-        session = self.ctx.session
-        run, live = session.prompt_tokens, session.prompt.tokens
-        if not run:
-            return False
-        if session.prompt.stale:
-            return session.prompt.text == session.prefilled_text
-        return tuple(t.id for t in live) == tuple(t.id for t in run)
+        return follows_run(self.ctx.session)
 
     def _show_tokens(self, session: Session) -> None:
         follows = self._follows_run()
@@ -371,12 +374,14 @@ class PromptPanel(Panel):
             return
         self.ctx.selection.set_query(position)
         self.strip.set_selected(position)
+        run_id = self.ctx.session.run_id
         if position == 0:
-            self.expected.show_first()
+            self.expected.show_first(run_id)
             return
 
         def done(reply: ExpectedReply, _arrays: Arrays) -> None:
-            self.expected.show_reply(reply)
+            if self._follows_run():
+                self.expected.show_reply(run_id, reply)
 
         self.ask(GetExpected(position=position), done, slot="expected")
 

@@ -113,6 +113,49 @@ def test_a_click_on_a_tab_or_in_a_panel_makes_it_the_one_in_use(live: Applicatio
     dialog: Any = QApplication.activeModalWidget()
     assert dialog.kind_box.key() == "sampler"
     dialog.close()
+    qtbot.waitUntil(window.isActiveWindow)
     panel(live, "prompt").edit.setFocus()
+    qtbot.waitUntil(lambda: window.in_use is not None and window.in_use.panel.panel_id == "prompt")
     window.setFocus()  # as after a prefill
     assert window.in_use.panel.panel_id == "attention"
+
+
+def test_a_run_of_another_text_is_told_and_its_query_and_expectation_leave_the_tokens(
+    live: Application, qtbot: QtBot
+) -> None:
+    session, prompt, bar = session_of(live), panel(live, "prompt"), live.window.run_bar.readout
+    assert not prompt.apart.isVisible() and "other text" not in bar.text()
+    of_the_run = session.prompt_text
+    prompt._on_click(2)
+    qtbot.waitUntil(prompt.expected.isVisible)
+    assert prompt.strip._selected == 2
+    for change in ("typed", "emptied", "in the template"):
+        if change == "in the template":
+            session.prompt.set_options(add_special=False, chat=True)
+            session.prompt.tokens = ()  # as where there is none to fill in
+            session.prompt.changed.emit()
+        else:
+            prompt.edit.setPlainText(TEXT if change == "typed" else "")
+        qtbot.waitUntil(lambda: prompt.apart.isVisible() and "other text" in bar.text())
+        assert of_the_run[:20] in prompt.apart.sentence.text()
+        qtbot.waitUntil(lambda: not prompt.expected.isVisible() and prompt.strip._selected is None)
+        assert prompt.apart.button.isVisible() == (change != "emptied")
+        session.prompt.set_options(add_special=True, chat=False)
+        prompt.edit.setPlainText(of_the_run)
+        qtbot.waitUntil(lambda: not prompt.apart.isVisible() and "other text" not in bar.text())
+        assert not prompt.expected.isVisible() and prompt.strip._selected == 2
+    prompt.edit.setPlainText(TEXT)
+    qtbot.waitUntil(prompt.apart.isVisible)
+    QTest.mouseClick(prompt.apart.button, Qt.MouseButton.LeftButton)
+    idle(qtbot, session, 0)
+    qtbot.waitUntil(lambda: not prompt.apart.isVisible())
+    assert session.prefilled_text == TEXT
+
+
+def test_an_expectation_is_of_one_run(live: Application, qtbot: QtBot) -> None:
+    session, prompt = session_of(live), panel(live, "prompt")
+    prompt._on_click(2)
+    qtbot.waitUntil(prompt.expected.isVisible)
+    session.prefill()  # the same text once more
+    idle(qtbot, session, 0)
+    qtbot.waitUntil(lambda: not prompt.expected.isVisible())

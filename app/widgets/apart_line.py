@@ -1,0 +1,56 @@
+"""Says that the run on the screen is of another text than the one in the prompt box, with the way to run this one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+from app.i18n import tr
+from app.plain import tip as plain_tip
+
+if TYPE_CHECKING:
+    from app.theme import Theme
+
+
+class ApartLine(QWidget):
+    """A tinted line; hidden while there is nothing to say. `prefillWanted`: its button was pressed."""
+
+    prefillWanted = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 4, 4, 4)
+        row.setSpacing(8)
+        self.sentence = QLabel()
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setProperty("role", "hint")
+        self.sentence.setWordWrap(True)
+        self.button = QPushButton(tr("Prefill"))
+        self.button.setProperty("compact", True)
+        self.button.setToolTip(tr("Run the model on the text in the box"))
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.button.clicked.connect(lambda _checked=False: self.prefillWanted.emit())
+        row.addWidget(self.sentence, 1)
+        row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignVCenter)
+        self.hide()
+
+    def show_text(self, text: str, *, can_prefill: bool) -> None:
+        """`text`: the beginning of the run's text; empty: the run is of the text in the box."""
+        if text:
+            words = tr("The panels show the run of: {text}", text=f"\u2039{text}\u203a")
+            self.sentence.setText(words)
+            self.sentence.setToolTip(plain_tip(words))
+        self.button.setVisible(can_prefill)
+        self.setVisible(bool(text))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.palette.accent_tint)
+        painter.drawRoundedRect(QRectF(self.rect()), 4, 4)
