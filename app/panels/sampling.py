@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QLabel, QVBoxLayout
 
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
-SHORT, BRIEF = 580, 270
+SHORT = 640
+CDF, CDF_STRIP = 92, 40
 STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
@@ -59,7 +60,7 @@ class SamplingPanel(Panel):
         self.rows: dict[str, SliderRow] = {}
         sliders = QVBoxLayout()
         sliders.setSpacing(0)
-        self.body.setSpacing(6)  # the table has what is saved
+        self.body.setSpacing(5)  # the table has what is saved
         for name, label, mapping, decimals, off, tip in slider_table(49152):
             row = SliderRow(theme, label, mapping, decimals=decimals, off=off, tip=tip, label_width=78)
             row.setObjectName(f"slider-{name}")
@@ -68,22 +69,18 @@ class SamplingPanel(Panel):
             sliders.addWidget(row)
         self._rows: tuple[Candidate, ...] = ()
         self.tiles = StageTiles(theme)
-        self.search = QLineEdit()
-        self.search.setPlaceholderText(tr("Find any token or id"))
-        self.search.setAccessibleName(tr("Find any token or id"))
-        self.search.setClearButtonEnabled(True)
+        self.table = CandidateTable(theme)
+        self.search = self.table.search
         self._delay = QTimer(self)
         self._delay.setSingleShot(True)
         self._delay.setInterval(SEARCH_DELAY_MS)
         self._delay.timeout.connect(lambda: self.ctx.session.sampling.set_search(self.search.text().strip()))
         self.search.textChanged.connect(lambda _text: self._delay.start())
-        self.table = CandidateTable(theme)
         self.table.doubleClicked.disconnect()  # one click branches; the second of two must not branch again
         self.table.clicked.connect(lambda index: self._branch_row(index.row()))
         self.table.candidateActivated.connect(self._branch)
         self.table.setToolTip(tr("Click a candidate to continue with it"))
         self.cdf = CdfPlot(theme)
-        self.cdf.setFixedHeight(theme.px(92))
         self.draw = Readout(theme)
         self.draw.setAccessibleName(tr("The draw"))
         self.note = QLabel()
@@ -91,7 +88,6 @@ class SamplingPanel(Panel):
         self.note.setProperty("role", "hint")
         self.body.addLayout(sliders)
         self.body.addWidget(self.tiles)
-        self.body.addWidget(self.search)
         self.body.addWidget(self.table, 1)
         self.body.addWidget(self.cdf)
         self.body.addWidget(self.draw)
@@ -99,10 +95,12 @@ class SamplingPanel(Panel):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        # Where room is short the table keeps it: the draw's line says what the curve shows.
-        height = event.size().height()
-        self.cdf.setVisible(height >= self.ctx.theme.px(SHORT))
-        self.note.setVisible(height >= self.ctx.theme.px(SHORT))
+        # Where room is short the table keeps it: ten candidates are seen over a strip of the curve.
+        theme, short = self.ctx.theme, event.size().height() < self.ctx.theme.px(SHORT)
+        for row in self.rows.values():
+            row.set_dense(short)
+        self.cdf.setFixedHeight(theme.px(CDF_STRIP if short else CDF))
+        self.note.setVisible(not short)
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done(sampling_tables(self.ctx.session))
@@ -136,10 +134,14 @@ class SamplingPanel(Panel):
         if cdf is not None and len(cdf):
             pick = min(int(np.searchsorted(cdf, reply.draw, side="right")), len(cdf) - 1)
             self.cdf.set_cdf(cdf, draw=reply.draw, pick=pick, label=reply.would_pick.piece)
-        brief = self.width() < self.ctx.theme.px(BRIEF)
-        how = tr("greedy") if settings.greedy else f"{'' if brief else tr('draw') + ' '}u = {reply.draw:.4f}"
-        arrow = " → " if brief else f" → {tr('would pick')} "
-        self.draw.set_parts(((how, "secondary"), (arrow, "secondary"), (reply.would_pick.piece, "strong")))
+        brief = tr("greedy") if settings.greedy else f"u = {reply.draw:.4f}"
+        how = brief if settings.greedy else f"{tr('draw')} {brief}"
+        pick = (reply.would_pick.piece, "strong")
+        self.draw.set_parts(
+            ((f"{how} → {tr('would pick')} ", "secondary"), pick),
+            ((f"{brief} → ", "secondary"), pick),
+            (("→ ", "secondary"), pick),
+        )
         self.note.setText(
             tr(
                 "entropy {raw} → {final} nats · {n} tokens kept",

@@ -12,12 +12,22 @@ from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
-from app.widgets.table_style import NO_PARENT, CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
+from app.widgets.table_style import (
+    NO_PARENT,
+    CellDelegate,
+    Index,
+    Role,
+    SheetModel,
+    dress_table,
+    fit_columns,
+    whole_rows,
+)
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
 STEP, TOKEN, P, ENTROPY, MS = range(5)
+HEADER, ROW = 22, 20
 TOKEN_LEAST = 72
 """Px at 100 % text the token has before the entropy, which the curve shows too, gives way."""
 _HEADERS = ("step", "token", "p", "entropy", "ms")
@@ -111,6 +121,7 @@ class StepTable(QTableView):
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self))
         dress_table(self, theme)
+        self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)  # a row is never half seen under the header
         self.setAccessibleName(tr("Steps"))
         self.clicked.connect(lambda index: self._choose(index.row()))
         theme.changed.connect(self._fit)
@@ -149,6 +160,8 @@ class StepTable(QTableView):
             self.stepChosen.emit(self._model.rows[row].node)
 
     def _fit(self) -> None:
+        self.setMinimumHeight(self._theme.px(HEADER + 2 * ROW))
+        whole_rows(self, header=self._theme.px(HEADER), row=self._theme.px(ROW))
         metrics, hint = QFontMetrics(self._theme.font("table")), QFontMetrics(self._theme.font("hint"))
         slowest = max((_text(row, MS) for row in self._model.rows), key=len, default="")
         samples = ((STEP, "000"), (P, "0.000"), (ENTROPY, "0.00"), (MS, max("000", slowest, key=len)))

@@ -72,6 +72,7 @@ class TimelinePanel(Panel):
             button.setAccessibleName(tip)
             button.clicked.connect(lambda _checked=False, command=command: self.ctx.commands.run(command))
             row.addWidget(button)
+        self.body.setSpacing(4)
         self.body.addWidget(self.curve)
         self.body.addLayout(row)
         self.body.addWidget(self.tree)
@@ -80,7 +81,7 @@ class TimelinePanel(Panel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         short = event.size().height() < self.ctx.theme.px(SHORT)
-        self.curve.setFixedHeight(self.ctx.theme.px(78 if short else 112))
+        self.curve.setFixedHeight(self.ctx.theme.px(66 if short else 112))
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done([token_table(self.ctx.session), step_table(self.ctx.session)])

@@ -7,22 +7,34 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QTableView, QWidget
+from PySide6.QtWidgets import QLineEdit, QTableView, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
-from app.widgets.table_style import NO_PARENT, CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
+from app.widgets.table_style import (
+    NO_PARENT,
+    CellDelegate,
+    Index,
+    Role,
+    SheetModel,
+    dress_table,
+    fit_columns,
+    whole_rows,
+)
 
 if TYPE_CHECKING:
     from app.theme import Theme
     from model.protocol.values import Candidate
 
 RANK, TOKEN, ID, BAR, LOGIT, RAW, FINAL = range(7)
-_HEADERS = ("", "token", "id", "", "logit", "raw", "final")
-_OPTIONAL = (LOGIT, ID, RAW)
+_HEADERS = ("", "", "id", "", "logit", "raw", "final")
+_OPTIONAL = (LOGIT, RAW, ID)
+_NARROW = (RANK, *_OPTIONAL)
+BAR_LEAST = 30
 """Columns that give way, in this order, where the token has not enough room: their numbers are in the row's tip."""
-TOKEN_LEAST = 104
+TOKEN_LEAST = 97
 """Px at 100 % text: a dozen letters."""
+HEADER, ROW = 26, 20
 
 
 class CandidateModel(SheetModel):
@@ -33,6 +45,7 @@ class CandidateModel(SheetModel):
         self._rows: tuple[Candidate, ...] = ()
         self._pick: int | None = None
         self._largest = 1.0
+        self.decimals = 4
 
     def set_candidates(self, rows: Sequence[Candidate], pick: int | None) -> None:
         """`pick`: the id the step's draw falls on."""
@@ -92,10 +105,11 @@ class CandidateModel(SheetModel):
             return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
         return None
 
-    @staticmethod
-    def _text(row: Candidate, column: int) -> str:
+    def _text(self, row: Candidate, column: int) -> str:
         texts = {RANK: f"{row.rank + 1:,}", TOKEN: row.piece, ID: f"{row.id}", LOGIT: f"{row.logit:.2f}"}
-        return texts.get(column) or {RAW: probability(row.p_raw), FINAL: probability(row.p)}.get(column, "")
+        return texts.get(column) or {
+            RAW: probability(row.p_raw, self.decimals), FINAL: probability(row.p, self.decimals)
+        }.get(column, "")  # fmt: skip
 
 
 class CandidateTable(QTableView):
@@ -112,11 +126,17 @@ class CandidateTable(QTableView):
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self))
         dress_table(self, theme)
+        self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)
         self.setAccessibleName(tr("Candidates for the next token"))
+        self.search = QLineEdit(self.horizontalHeader())
+        self.search.setPlaceholderText(tr("Find token or id"))
+        self.search.setAccessibleName(tr("Find any token or id"))
+        self.search.setToolTip(tr("Find any token or id"))
+        self.search.setClearButtonEnabled(True)
         self.doubleClicked.connect(lambda index: self._activate(index.row()))
         self.selectionModel().currentRowChanged.connect(self._on_current)
-        theme.changed.connect(self._fit_columns)
-        self._fit_columns()
+        theme.changed.connect(self._restyle)
+        self._restyle()
 
     def set_candidates(
         self, rows: Sequence[Candidate], would_pick: Candidate | None = None, *, place: object = None
@@ -167,26 +187,51 @@ class CandidateTable(QTableView):
         if current.isValid() and not self.signalsBlocked():
             self.candidateSelected.emit(self._model.candidate(current.row()).id)
 
+    def _restyle(self) -> None:
+        """Rows a little lower than elsewhere, under a header that holds the box that finds."""
+        theme = self._theme
+        self.setMinimumHeight(theme.px(HEADER + 4 * ROW))
+        size = theme.font("hint").pixelSize()
+        self.search.setStyleSheet(f"min-height: 0; padding: 0 4px; font-size: {size}px;")
+        self._fit_columns()
+
     def _fit_columns(self) -> None:
-        """Figures get what they need, the token at least a dozen letters, the bar some of what is left."""
-        metrics = QFontMetrics(self._theme.font("table"))
-        ranks = [self._model.candidate(row).rank for row in range(self._model.rowCount())]
-        digits = {RANK: f"{max(ranks, default=9) + 1:,}", ID: "000000", LOGIT: "-00.00", RAW: "0.0000", FINAL: "0.0000"}
-        widths = {column: metrics.horizontalAdvance(text) + 10 for column, text in digits.items()}
-        widths[BAR] = self._theme.px(28)
-        least = self._theme.px(TOKEN_LEAST)
-        hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=_OPTIONAL)
-        if len(hidden) == len(_OPTIONAL) and self.columnWidth(TOKEN) < least:
-            widths[BAR] = self._theme.px(20)
-            fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=_OPTIONAL)
+        """Figures get what they need, the token at least a dozen letters, the bar some of what is left. Figures of
+        three decimals, and no column of ranks, before bars become dots."""
+        theme = self._theme
+        metrics = QFontMetrics(theme.font("table"))
+        rows = [self._model.candidate(row) for row in range(self._model.rowCount())]
+        ranks, ids = (max((getattr(row, name) for row in rows), default=0) for name in ("rank", "id"))
+        least, room = theme.px(TOKEN_LEAST), self.viewport().width()
+
+        def needed(decimals: int, bar: int) -> dict[int, int]:
+            figure = "0." + "0" * decimals
+            digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len), LOGIT: "-00.00"}
+            digits |= {RAW: figure, FINAL: figure}
+            return {column: metrics.horizontalAdvance(text) + 10 for column, text in digits.items()} | {BAR: bar}
+
+        for decimals, giving_way in ((4, (LOGIT,)), (3, (LOGIT,)), (3, (LOGIT, RAW)), (3, _OPTIONAL), (3, _NARROW)):
+            widths = needed(decimals, theme.px(BAR_LEAST))
+            kept = sum(width for column, width in widths.items() if column not in giving_way)
+            if room - kept >= least:
+                break
+        if decimals != self._model.decimals:
+            self._model.decimals = decimals
+            self.viewport().update()
+        hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=giving_way)
         spare = self.columnWidth(TOKEN) - least
         if spare > 0:
-            widths[BAR] += min(round(spare * 0.6), self._theme.px(82))
-            fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in _OPTIONAL if c in hidden])
+            widths[BAR] += min(round(spare * 0.6), theme.px(82))
+            fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in giving_way if c in hidden])
+        whole_rows(self, header=theme.px(HEADER), row=theme.px(ROW))
+        height = theme.px(HEADER) - 3
+        top = (self.horizontalHeader().height() - height) // 2
+        width = min(self.columnWidth(TOKEN), theme.px(180))
+        self.search.setGeometry(self.columnViewportPosition(TOKEN), top, width, height)
 
 
-def probability(p: float) -> str:
-    """Four significant places where they fit in six characters: 0.4321, 0.0012, 3e-07, 0."""
+def probability(p: float, decimals: int = 4) -> str:
+    """As many decimals where they say something, else a power of ten: 0.4321, 0.0012, 3e-07, 0."""
     if p == 0:
         return "0"
-    return f"{p:.4f}" if p >= 0.0001 else f"{p:.0e}"
+    return f"{p:.{decimals}f}" if p >= 10.0**-decimals else f"{p:.0e}"

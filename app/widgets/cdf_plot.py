@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 MARGIN_TOP, MARGIN_RIGHT = 6, 8
+STRIP = 60
+"""Px at 100 % text below which the ranks' line is left out."""
 FEW = 24
 """Up to so many steps, each one is as wide as its neighbours; more are drawn against the logarithm of the rank."""
 
@@ -43,13 +45,19 @@ class CdfPlot(QWidget):
         return QSize(260, self._theme.px(96))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(120, self._theme.px(64))
+        return QSize(120, self._theme.px(40))
 
     def plot_rect(self) -> QRectF:
         """Where the staircase is drawn."""
         metrics = QFontMetricsF(self._theme.font("hint"))
         left = metrics.horizontalAdvance("0.0") + 8
-        return QRectF(self.rect()).adjusted(left, MARGIN_TOP, -MARGIN_RIGHT, -metrics.height() - 3)
+        below = 6.0 if self.is_strip else metrics.height() + 3
+        return QRectF(self.rect()).adjusted(left, MARGIN_TOP, -MARGIN_RIGHT, -below)
+
+    @property
+    def is_strip(self) -> bool:
+        """Whether there is only height for the staircase, without its ranks."""
+        return self.height() < self._theme.px(STRIP)
 
     def edges(self) -> NDArray[np.float64]:
         """Left edges of the steps, 0 … 1, and the right edge of the last: (n + 1,)."""
@@ -66,7 +74,7 @@ class CdfPlot(QWidget):
         hint = self._theme.font("hint")
         painter.setFont(hint)
         metrics = QFontMetricsF(hint)
-        for level in (0.0, 0.5, 1.0):
+        for level in (0.0, 1.0) if self.is_strip else (0.0, 0.5, 1.0):
             y = plot.bottom() - level * plot.height()
             painter.setPen(QPen(colours.line, 1))
             painter.drawLine(QPointF(plot.left(), round(y) + 0.5), QPointF(plot.right(), round(y) + 0.5))
@@ -84,7 +92,8 @@ class CdfPlot(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPolyline(staircase(plot, edges, tops))
         self._paint_draw(painter, plot, edges)
-        self._paint_ranks(painter, plot, metrics)
+        if not self.is_strip:
+            self._paint_ranks(painter, plot, metrics)
 
     def _paint_pick(
         self, painter: QPainter, plot: QRectF, edges: NDArray[np.float64], tops: NDArray[np.float64]

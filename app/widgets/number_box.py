@@ -71,6 +71,7 @@ class NumberBox(QAbstractSpinBox):
         """A button at the left inside the frame; it takes room while it is shown."""
         self._button = button
         button.setParent(self)
+        button.setStyleSheet("min-height: 0; padding: 0;")
         self._place()
 
     def _place(self) -> None:

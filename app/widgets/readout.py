@@ -57,12 +57,15 @@ class Readout(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._parts: tuple[Part, ...] = ()
+        self._shorter: tuple[tuple[Part, ...], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self._restyle)
 
-    def set_parts(self, parts: Sequence[Part]) -> None:
-        if tuple(parts) != self._parts:
-            self._parts = tuple(parts)
+    def set_parts(self, parts: Sequence[Part], *shorter: Sequence[Part]) -> None:
+        """`shorter`: what is shown instead where `parts` have no room, the longest first."""
+        forms = tuple(tuple(form) for form in shorter)
+        if (tuple(parts), forms) != (self._parts, self._shorter):
+            self._parts, self._shorter = tuple(parts), forms
             self.setAccessibleDescription(self.text())
             self.update()
 
@@ -76,7 +79,12 @@ class Readout(QWidget):
         return QSize(20, self.sizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        draw_parts(QPainter(self), self._theme, self._parts, QRectF(self.rect()))
+        draw_parts(QPainter(self), self._theme, self.shown(), QRectF(self.rect()))
+
+    def shown(self) -> tuple[Part, ...]:
+        """The longest form that fits; where none does, the shortest."""
+        forms = (self._parts, *self._shorter)
+        return next((form for form in forms if parts_width(self._theme, form) <= self.width()), forms[-1])
 
     def _restyle(self) -> None:
         self.updateGeometry()

@@ -44,10 +44,10 @@ class TravelSlider(QSlider):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        return QSize(120, 26)
+        return QSize(120, self._theme.px(22))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(48, 26)
+        return QSize(60, self._theme.px(22))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
@@ -132,7 +132,7 @@ class SliderRow(QWidget):
         self._reset.setText("↺")
         self._reset.setProperty("flat", True)
         self._box.set_button(self._reset)
-        self._label_width = label_width
+        self._label_width, self._dense = label_width, False
         self._label.setBuddy(self._slider)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -162,6 +162,7 @@ class SliderRow(QWidget):
         self._reset.setEnabled(not is_default)
         self._reset.setVisible(not is_default)
         self._box.set_value(value)
+        self._fit_box()
         self._slider.setAccessibleDescription(self._box.text_of(value))
 
     def set_mapping(self, mapping: Mapping) -> None:
@@ -169,6 +170,12 @@ class SliderRow(QWidget):
         self._mapping = mapping
         self._box.set_mapping(mapping)
         self.set_value(self._value)
+
+    def set_dense(self, dense: bool) -> None:
+        """Less height, where a panel needs it for something else."""
+        if dense != self._dense:
+            self._dense = dense
+            self._restyle()
 
     def set_label(self, label: str, tip: str = "") -> None:
         """The label, and the name every part is read out by."""
@@ -190,10 +197,18 @@ class SliderRow(QWidget):
         palette = self._reset.palette()
         palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
         self._reset.setPalette(palette)
-        digits = max((self._box.text_of(v) for v in (self._mapping.bottom, self._mapping.default)), key=len)
-        metrics = QFontMetrics(self._theme.font("table"))
-        width = metrics.horizontalAdvance("0" * max(len(digits) + 1, 6)) + self._theme.px(20)
-        self._box.setFixedSize(width, self._theme.px(24))
-        self.setFixedHeight(self._theme.px(26))
-        self._label.setMinimumWidth(self._theme.px(self._label_width))
+        self._box.setFixedHeight(self._theme.px(21 if self._dense else 24))
+        self._fit_box()
+        self.setFixedHeight(self._theme.px(22 if self._dense else 26))
+        self._label.setFont(self._theme.font("ui"))
+        named = QFontMetrics(self._label.font()).horizontalAdvance(self._label.text())
+        self._label.setMinimumWidth(max(self._theme.px(self._label_width), named))
+        self._slider.updateGeometry()
         self._slider.update()
+
+    def _fit_box(self) -> None:
+        """As wide as a vocabulary's size; wider only while the number and its reset need more."""
+        metrics = QFontMetrics(self._theme.font("table"))
+        reset = self._theme.px(18) + 2 if self._value != self._mapping.default else 6
+        needed = metrics.horizontalAdvance(self._box.text_of(self._value)) + reset + 10
+        self._box.setFixedWidth(max(metrics.horizontalAdvance("00,000") + 16, needed))

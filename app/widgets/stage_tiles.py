@@ -38,7 +38,7 @@ class StageTiles(QWidget):
     def set_stages(self, stages: Sequence[Stage]) -> None:
         if tuple(stages) == self._stages:
             return
-        count = len(self._stages)
+        height = self.heightForWidth(self.width())
         self._stages = tuple(stages)
         self.setAccessibleDescription(
             "; ".join(
@@ -46,22 +46,22 @@ class StageTiles(QWidget):
                 for name, kept, mass in self._stages
             )
         )
-        if count != len(self._stages):
+        if height != self.heightForWidth(self.width()):
             self.updateGeometry()
         self.update()
 
     def heightForWidth(self, width: int) -> int:
         rows = -(-max(1, len(self._stages)) // self._columns(width))
-        return rows * self._tile_height() + (rows - 1) * GAP
+        return rows * self._tile_height(width) + (rows - 1) * GAP
 
     def sizeHint(self) -> QSize:
         return QSize(280, self.heightForWidth(max(self.width(), self._least())))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(self._least(), self._tile_height())
+        return QSize(self._least(), self._tile_height(self.width()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        if self._columns(event.size().width()) != self._columns(event.oldSize().width()):
+        if self.heightForWidth(event.size().width()) != self.heightForWidth(event.oldSize().width()):
             self.updateGeometry()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -71,12 +71,12 @@ class StageTiles(QWidget):
         hint, strong = theme.font("hint"), QFont(theme.font("ui"))
         strong.setBold(True)
         line, line_strong = QFontMetricsF(hint).height(), QFontMetricsF(strong).height()
-        columns = self._columns(self.width())
+        columns, height = self._columns(self.width()), self._tile_height(self.width())
         width = (self.width() - (columns - 1) * GAP) / columns
         for index, (name, kept, mass) in enumerate(self._stages):
             left = (index % columns) * (width + GAP)
-            top = (index // columns) * (self._tile_height() + GAP)
-            tile = QRectF(left, top, width, self._tile_height())
+            top = (index // columns) * (height + GAP)
+            tile = QRectF(left, top, width, height)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colours.raised)
             painter.drawRoundedRect(tile, 4, 4)
@@ -91,8 +91,12 @@ class StageTiles(QWidget):
             painter.drawText(QRectF(inside.left(), inside.top() + line, inside.width(), line_strong), f"{kept:,}")
             painter.setFont(hint)
             painter.setPen(colours.secondary)
-            below = QRectF(inside.left(), inside.top() + line + line_strong, inside.width(), line)
-            painter.drawText(below, percent(mass))
+            if self._dense(self.width()):
+                beside = QRectF(inside.left(), inside.top() + line + (line_strong - line) / 2, inside.width(), line)
+                painter.drawText(beside, Qt.AlignmentFlag.AlignRight, percent(mass))
+            else:
+                below = QRectF(inside.left(), inside.top() + line + line_strong, inside.width(), line)
+                painter.drawText(below, percent(mass))
             bar = QRectF(inside.left(), tile.bottom() - 5, inside.width(), 2)
             painter.fillRect(bar, colours.line)
             painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * mass, 2), colours.accent)
@@ -106,9 +110,19 @@ class StageTiles(QWidget):
     def _least(self) -> int:
         return self._theme.px(MIN_TILE)
 
-    def _tile_height(self) -> int:
+    def _dense(self, width: int) -> bool:
+        """Whether the share stands beside the count: two lines a tile, not three."""
+        columns = self._columns(width)
+        room = (width - (columns - 1) * GAP) / columns - 2 * PADDING
+        hint, strong = QFontMetricsF(self._theme.font("hint")), QFontMetricsF(self._theme.font("ui", bold=True))
+        return all(
+            strong.horizontalAdvance(f"{kept:,}") + GAP + hint.horizontalAdvance(percent(mass)) <= room
+            for _, kept, mass in self._stages
+        )
+
+    def _tile_height(self, width: int) -> int:
         hint, strong = QFontMetricsF(self._theme.font("hint")), QFontMetricsF(self._theme.font("ui"))
-        return round(2 * hint.height() + strong.height() + 14)
+        return round((1 if self._dense(width) else 2) * hint.height() + strong.height() + 13)
 
     def _restyle(self) -> None:
         self.updateGeometry()

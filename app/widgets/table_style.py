@@ -104,7 +104,7 @@ class CellDelegate(QStyledItemDelegate):
         bars = data(index, Role.BARS)
         inside = rect.adjusted(self.PADDING, 0, -self.PADDING, 0)
         if bars is not None:
-            self._paint_bars(painter, inside, bars)
+            self._paint_bars(painter, rect.adjusted(2, 0, -2, 0), bars)
             return
         text = data(index, Qt.ItemDataRole.DisplayRole)
         if text is None:
@@ -155,6 +155,16 @@ def fit_columns(
         if column not in hidden:
             header.resizeSection(column, width)
     return hidden
+
+
+def whole_rows(table: QTableView, *, header: int, row: int) -> None:
+    """Makes rows of at least `row` px a little higher, and then the header, so that none is cut at either end."""
+    room = table.height() - header
+    count = max(1, room // row)
+    height = max(row, min(room // count, row * 5 // 4))
+    table.verticalHeader().setMinimumSectionSize(row)
+    table.verticalHeader().setDefaultSectionSize(height)
+    table.horizontalHeader().setFixedHeight(header + max(0, room - count * height))
 
 
 def dress_table(table: QTableView, theme: Theme) -> None:

@@ -27,7 +27,7 @@ from app.widgets.pointed_sheet import PointedSheet
 if TYPE_CHECKING:
     from app.theme import Theme
 
-GAP, ROW_GAP, PADDING, RADIUS = 5, 5, 5, 4
+GAP, ROW_GAP, PADDING, RADIUS = 4, 4, 4, 4
 Key = Qt.Key
 
 
@@ -182,7 +182,7 @@ class TokenStrip(PointedSheet[int]):
         return QSize(260, round(3 * (self._chip_height() + ROW_GAP)))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(80, round(self._chip_height() + ROW_GAP))
+        return QSize(80, round(2 * (self._chip_height() + ROW_GAP)))
 
     # events
 
@@ -348,11 +348,12 @@ class TokenStrip(PointedSheet[int]):
         bar, height = self.verticalScrollBar(), self.viewport().height()
         bar.setPageStep(height)
         bar.setSingleStep(round(self._chip_height() + ROW_GAP))
-        bar.setRange(0, max(0, self.content_height() - height))
+        beyond = self.content_height() - height
+        bar.setRange(0, beyond if beyond > ROW_GAP else 0)  # the last rows' gap is nothing to scroll to
         self.viewport().update()
 
     def _chip_height(self) -> float:
-        return float(self._theme.px(22))
+        return float(self._theme.px(20))
 
     def _head_height(self) -> float:
         return float(self._theme.px(19))

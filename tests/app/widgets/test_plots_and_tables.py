@@ -93,8 +93,8 @@ def test_candidate_columns_fit_the_table(qtbot: QtBot, theme: Theme, width: int)
     assert {1, 6} <= set(shown)
     if width >= 220:  # the narrowest the panel gets
         assert table.columnWidth(1) >= theme.px(TOKEN_LEAST)
-    hidden = [c for c in (4, 2, 5) if c not in shown]
-    assert hidden == [4, 2, 5][: len(hidden)]
+    hidden = [c for c in (4, 5, 2) if c not in shown]
+    assert hidden == [4, 5, 2][: len(hidden)]
 
 
 @pytest.mark.parametrize(("width", "shown"), [(210, False), (300, True)])
@@ -120,6 +120,33 @@ def test_probabilities_keep_what_means_something() -> None:
     assert percent(1.0) == "100 %"
     assert percent(0.99999) == "> 99.9 %"
     assert percent(0.971) == "97.1 %"
+
+
+def test_a_readout_takes_the_longest_form_that_fits(qtbot: QtBot, theme: Theme) -> None:
+    line = Readout(theme)
+    qtbot.addWidget(line)
+    whole, brief = (
+        (("draw u = 0.0150 → would pick ", "secondary"), ("·it", "strong")),
+        (("→ ", "text"), ("·it", "strong")),
+    )
+    line.set_parts(whole, brief)
+    line.resize(600, 20)
+    assert line.shown() == whole
+    line.resize(80, 20)
+    assert line.shown() == brief
+    assert line.text() == "draw u = 0.0150 → would pick ·it"
+
+
+@pytest.mark.parametrize("height", [90, 103, 117, 160])
+def test_the_step_table_cuts_no_row(qtbot: QtBot, theme: Theme, height: int) -> None:
+    table = StepTable(theme)
+    qtbot.addWidget(table)
+    table.resize(300, height)
+    table.set_rows([StepRow(node=n, step=n, piece="·a", p=0.5, entropy=1.0, ms=55.0) for n in range(40)], 39)
+    table.show()
+    qtbot.waitExposed(table)
+    assert table.viewport().height() % table.rowHeight(0) == 0
+    assert table.rowViewportPosition(table.rowAt(1)) == 0
 
 
 def test_the_cdfs_steps_fill_the_plot(qtbot: QtBot, theme: Theme) -> None:
@@ -307,8 +334,9 @@ def test_three_stages_stand_beside_one_another_in_the_narrowest_panel(qtbot: QtB
     tiles = StageTiles(theme)
     qtbot.addWidget(tiles)
     tiles.set_stages((("vocabulary", 49_152, 1.0), ("top-k", 40, 0.9), ("top-p", 23, 0.8)))
-    one_row = tiles.heightForWidth(1000)
+    one_row = tiles.heightForWidth(220)
     assert tiles.heightForWidth(205) == one_row
+    assert tiles.heightForWidth(1000) < one_row  # the shares beside the counts
     assert tiles.heightForWidth(150) > one_row
 
 
