@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QMoveEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -33,7 +33,10 @@ RADIUS = 8.0
 MARGIN = 8
 TITLE_HEIGHT = 34
 LEAST_HEIGHT = 96
+DRAG = 3
+"""Px from which a press on a separator is a drag."""
 COLUMN_SHARES = (("left", 0.21), ("center", 0.55), ("right", 0.24))
+LEFT_SHARES = (0.47, 0.43)
 Area = Qt.DockWidgetArea
 
 
@@ -234,10 +237,12 @@ class DockArea(QMainWindow):
     """Holds the docks inside the main window, with room around them."""
 
     resized = Signal()
-    separatorPressed = Signal()
+    separatorMoved = Signal()
+    """A person dragged what is between docks (a press alone moves nothing)."""
 
     def __init__(self) -> None:
         super().__init__()
+        self._pressed_at: QPoint | None = None
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setObjectName("DockArea")
         self.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
@@ -256,14 +261,21 @@ class DockArea(QMainWindow):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
 
     def event(self, event: QEvent) -> bool:
-        # Separators are no widgets: a press where there is no child is on one of them.
-        if (
-            isinstance(event, QMouseEvent)
-            and event.type() is QEvent.Type.MouseButtonPress
-            and self.childAt(event.position().toPoint()) is None
-        ):
-            self.separatorPressed.emit()
+        # Separators are no widgets: a press where there is no child is on one of them, or in the margin around.
+        if isinstance(event, QMouseEvent):
+            at = event.position().toPoint()
+            if event.type() is QEvent.Type.MouseButtonPress:
+                self._pressed_at = at if self.childAt(at) is None and self._is_separator(at) else None
+            elif event.type() is QEvent.Type.MouseMove and self._pressed_at is not None:
+                if (at - self._pressed_at).manhattanLength() >= DRAG:
+                    self._pressed_at = None
+                    self.separatorMoved.emit()
+            elif event.type() is QEvent.Type.MouseButtonRelease:
+                self._pressed_at = None
         return super().event(event)
+
+    def _is_separator(self, at: QPoint) -> bool:
+        return self.rect().marginsRemoved(self.contentsMargins()).contains(at)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -320,7 +332,9 @@ def share_space(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: b
         window.resizeDocks([dock for dock, _ in columns], widths, Qt.Orientation.Horizontal)
     left, below = by_area.get("left"), by_area.get("left_below")
     if left and below:
-        window.resizeDocks([left[0], below[0]], [round(height * 0.45)] * 2, Qt.Orientation.Vertical)
+        window.resizeDocks(
+            [left[0], below[0]], [round(height * share) for share in LEFT_SHARES], Qt.Orientation.Vertical
+        )
     if "bottom" in by_area and columns:
         heights = [round(height * 0.67), round(height * 0.27)]
         window.resizeDocks([columns[-1][0], by_area["bottom"][0]], heights, Qt.Orientation.Vertical)

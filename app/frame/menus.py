@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QLabel, QMenu, QMenuBar
 
 from app.i18n import tr
@@ -44,9 +44,19 @@ class MenuBar(QMenuBar):
         for name, menu in self.menus.items():
             menu.setTitle(tr(name))
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._align()
+
+    def _align(self) -> None:
+        """The name on the line of the menus' words: Qt leaves it where it was when the text grows."""
+        item = self.actionGeometry(self.actions()[0])
+        self._name.setGeometry(self._name.x(), item.y(), self._name.width(), item.height())
+
     def _restyle(self) -> None:
         self._name.setFont(self._theme.font("title"))
         self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)  # makes room for it anew
+        QTimer.singleShot(0, self, self._align)
 
     def _add(self, name: str) -> QMenu:
         menu = self.addMenu(tr(name))

@@ -27,7 +27,7 @@ class StandardLayout(QObject):
         self._settle.setInterval(SETTLE_MS)
         self._settle.timeout.connect(self._follow)
         area.resized.connect(self._settle.start)
-        area.separatorPressed.connect(self.make_own)
+        area.separatorMoved.connect(self.make_own)
         for dock in docks.values():
             dock.topLevelChanged.connect(lambda floating: self.make_own() if floating else None)
 

@@ -328,6 +328,10 @@ def test_a_layout_of_ones_own_is_left_alone(application: Application, qtbot: QtB
     grip = below + QPoint(docks["prompt"].width() // 2, 4)
     QTest.mousePress(window.area, Qt.MouseButton.LeftButton, pos=grip)
     QTest.mouseRelease(window.area, Qt.MouseButton.LeftButton, pos=grip)
+    assert not window.layout_text()  # a click moves nothing
+    QTest.mousePress(window.area, Qt.MouseButton.LeftButton, pos=grip)
+    QTest.mouseMove(window.area, grip + QPoint(0, 12))
+    QTest.mouseRelease(window.area, Qt.MouseButton.LeftButton, pos=grip + QPoint(0, 12))
     assert window.layout_text()
     window.resize(1000, 640)
     qtbot.wait(400)
