@@ -136,11 +136,11 @@ class SamplingPanel(Panel):
             self.cdf.set_cdf(cdf, draw=reply.draw, pick=pick, label=reply.would_pick.piece)
         brief = tr("greedy") if settings.greedy else f"u = {reply.draw:.4f}"
         how = brief if settings.greedy else f"{tr('draw')} {brief}"
-        pick = (reply.would_pick.piece, "strong")
+        word = (reply.would_pick.piece, "strong")
         self.draw.set_parts(
-            ((f"{how} → {tr('would pick')} ", "secondary"), pick),
-            ((f"{brief} → ", "secondary"), pick),
-            (("→ ", "secondary"), pick),
+            ((f"{how} → {tr('would pick')} ", "secondary"), word),
+            ((f"{brief} → ", "secondary"), word),
+            (("→ ", "secondary"), word),
         )
         self.note.setText(
             tr(
