@@ -18,7 +18,8 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._size = max(tokenizer.n_vocab, tokenizer.d_vocab)
-        self._pieces = [piece.casefold() for piece in tokenizer.pieces(range(self._size))]
+        self._pieces = tokenizer.pieces(range(self._size))
+        self._folded = [piece.casefold() for piece in self._pieces]
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Vocabulary:
@@ -28,16 +29,22 @@ class Vocabulary:
         return _known[tokenizer]
 
     def find(self, text: str, order: Order, limit: int) -> list[int]:
-        """Ids of at most `limit` tokens: the one whose id is written, then those that are `text`, then those that hold
-        it, each likeliest first."""
-        wanted = visible(text.encode("utf-8", "surrogatepass")).casefold()
+        """Ids of at most `limit` tokens: the one whose id is written, then those that are `text` letter for letter,
+        then those that are it after a space, then those that are either but for the case, then those that hold it,
+        each likeliest first."""
+        written = visible(text.encode("utf-8", "surrogatepass"))
+        wanted, value = written.casefold(), order.values
         whole = {wanted, SPACE + wanted, text.casefold()}
-        exact: list[int] = []
+        exact: list[tuple[int, int]] = []
         partial: list[int] = []
-        for token_id, piece in enumerate(self._pieces[: order.values.size]):
-            if wanted in piece or text.casefold() in piece:
-                (exact if piece in whole else partial).append(token_id)
-        value = order.values
-        likeliest = [sorted(ids, key=lambda i: (-value[i], i)) for ids in (exact, partial)]
+        for token_id, folded in enumerate(self._folded[: value.size]):
+            if wanted in folded or text.casefold() in folded:
+                if folded not in whole:
+                    partial.append(token_id)
+                    continue
+                piece = self._pieces[token_id]
+                exact.append((0 if piece in (written, text) else 1 if piece == SPACE + written else 2, token_id))
+        exact.sort(key=lambda pair: (pair[0], -value[pair[1]], pair[1]))
+        likeliest = [[i for _, i in exact], sorted(partial, key=lambda i: (-value[i], i))]
         number = [int(text)] if text.isascii() and text.isdecimal() and int(text) < min(self._size, value.size) else []
         return list(dict.fromkeys([*number, *likeliest[0], *likeliest[1]]))[:limit]
