@@ -280,8 +280,10 @@ class _Sieve:
 def apply(order: Order, settings: SamplerSettings, previous: Iterable[int] = ()) -> Distribution:
     """The distribution `settings` make of a step's raw logits; `previous`: ids before it, for the penalty.
 
-    A stage's mass is the share its tokens hold of the whole vocabulary's probability after penalty and temperature
-    (greedy: after the penalty, at temperature 1). Raises BadLogitsError when logits are NaN or +inf or all -inf.
+    A stage's mass is the share its tokens hold of the whole vocabulary's probability after penalty and temperature,
+    wherever these two stand in the order. Greedy is the limit of ever smaller temperatures: the first token after the
+    penalty (of equal ones the one with the smallest id, which is the one drawn) holds all of it. Raises BadLogitsError
+    when logits are NaN or +inf or all -inf.
     """
     if order.bad or not order.n:
         raise BadLogitsError(order.bad, order.values.size)
@@ -318,24 +320,25 @@ def apply(order: Order, settings: SamplerSettings, previous: Iterable[int] = ())
 
 
 def _stages(sieve: _Sieve, raw: Order, settings: SamplerSettings, previous: list[int]) -> tuple[StageInfo, ...]:
-    temperature = 1.0 if settings.greedy else settings.temperature
     whole = raw
     if sieve.penalised:
         first = sieve.order if sieve.order.n == raw.n else None
         whole = first or Order(penalised(raw.values, settings.repetition_penalty, previous))
-    total = whole.weights(temperature)[1]
     masses: dict[tuple[int, int], float] = {}
     stages = []
     for name, order, kept in sieve.passed:
         key = (id(order), kept)
         if key not in masses:
-            masses[key] = 1.0 if kept == raw.n else _mass(whole, order.ids(kept), temperature, total)
+            masses[key] = 1.0 if kept == raw.n else _mass(whole, order.ids(kept), settings)
         stages.append(StageInfo(name=name, kept=kept, mass=masses[key]))
     return tuple(stages)
 
 
-def _mass(whole: Order, ids: Ids, temperature: float, total: float) -> float:
-    return min(1.0, float(np.exp(whole.exponents(ids, temperature)).sum()) / total)
+def _mass(whole: Order, ids: Ids, settings: SamplerSettings) -> float:
+    if settings.greedy:
+        return float(whole.ids(1)[0] in ids)
+    total = whole.weights(settings.temperature)[1]
+    return min(1.0, float(np.exp(whole.exponents(ids, settings.temperature)).sum()) / total)
 
 
 def penalised(values: NDArray[np.floating], penalty: float, previous: Iterable[int]) -> Floats:

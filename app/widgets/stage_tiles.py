@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QResizeEv
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -33,6 +34,11 @@ class StageTiles(QWidget):
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         self.setAccessibleName(tr("Tokens and mass left after each stage"))
+        words = tr(
+            "Tokens left after each stage, and the mass they hold: their share of the whole vocabulary's probability "
+            "after repetition penalty and temperature. At temperature 0 the likeliest token holds all of it."
+        )
+        self.setToolTip(plain_tip(words))
         theme.changed.connect(self._restyle)
 
     def set_stages(self, stages: Sequence[Stage]) -> None:

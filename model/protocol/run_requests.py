@@ -116,7 +116,8 @@ class Restore(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class StageInfo:
-    """A sampler stage: tokens kept after it and the share of the raw-temperature mass they hold (0 … 1)."""
+    """A sampler stage: tokens kept after it, and the mass they hold (0 … 1): their share of the whole vocabulary's
+    probability after penalty and temperature, at every stage. At temperature 0 the likeliest token holds all of it."""
 
     name: str
     kept: int

@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -31,11 +31,14 @@ def logits_of(seed: int, n: int = 300, spread: float = 3.0) -> Logits:
 
 
 def plain(
-    logits: Logits, chosen: SamplerSettings, previous: list[int]
+    logits: Logits, chosen: SamplerSettings, previous: list[int], masks: list[NDArray[np.bool_]] | None = None
 ) -> tuple[NDArray[np.float64], list[tuple[str, int]]]:
-    """The sampler written once more, slowly: whole float64 arrays, a mask, one sort a stage. Final p (V,), stages."""
+    """The sampler written once more, slowly: whole float64 arrays, a mask, one sort a stage. Final p (V,), stages;
+    `masks` is given the tokens kept after each."""
     values = logits.astype(np.float64)
     kept = np.isfinite(values)
+    masks = [] if masks is None else masks
+    masks.append(kept.copy())
     temperature, stages = 1.0, [(sampling.VOCABULARY, int(kept.sum()))]
     for stage in chosen.order:
         shown = np.where(kept, values, -np.inf)
@@ -60,6 +63,7 @@ def plain(
         elif stage == "min_p" and chosen.min_p:
             kept &= p >= chosen.min_p * p.max()
         stages.append((stage, int(kept.sum())))
+        masks.append(kept.copy())
     shown = np.where(kept, values, -np.inf)
     final = np.exp((shown - shown.max()) / temperature)
     return final / final.sum(), stages
@@ -253,6 +257,30 @@ def test_mass_is_of_the_penalised_tempered_vocabulary() -> None:
     assert [stage.name for stage in stages] == [sampling.VOCABULARY, *DEFAULT_ORDER]
     for stage in stages:
         assert stage.mass == pytest.approx(ranked[: stage.kept].sum(), abs=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    temperature=st.sampled_from([0.0, 0.02, 0.6, 1.0]),
+    top_k=st.sampled_from([0, 1, 20]),
+    top_p=st.sampled_from([0.3, 0.9, 1.0]),
+    penalty=st.sampled_from([1.0, 1.4]),
+    order=orders,
+)
+def test_mass_is_one_quantity_at_every_temperature(
+    seed: int, temperature: float, top_k: int, top_p: float, penalty: float, order: tuple[SamplerStage, ...]
+) -> None:
+    """Against a softmax of the whole penalised vocabulary; at 0 that of T = 1e-9, the limit where no logits tie."""
+    logits, previous = logits_of(seed, 100), [0, 3, 3, 17]
+    assume(np.unique(logits).size == logits.size)
+    assume(temperature > 0 or order.index("repetition_penalty") < order.index("temperature"))
+    chosen = settings_of(temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=penalty, order=order)
+    masks: list[NDArray[np.bool_]] = []
+    plain(logits, chosen, previous, masks)
+    whole, _ = plain(logits, settings_of(temperature=temperature or 1e-9, repetition_penalty=penalty), previous)
+    stages = sampling.apply(sampling.order_of(logits), chosen, previous).stages
+    assert [stage.mass for stage in stages] == pytest.approx([whole[mask].sum() for mask in masks], abs=1e-9)
 
 
 def test_a_preview_costs_a_fraction_of_a_softmax_and_a_sort() -> None:
