@@ -21,7 +21,10 @@ Cell = tuple[int, int]
 
 
 class Selection(QObject):
-    """Every setter clamps to the model and the run, and says which fields changed (`changed`: frozenset of names)."""
+    """Every setter clamps to the model and the run, and says which fields changed (`changed`: frozenset of names).
+
+    The chosen query and key are remembered while the path is shorter, as when a prompt is read in chunks or on going
+    back, and come back with its length, until others are chosen."""
 
     changed = Signal(object)
 
@@ -33,6 +36,8 @@ class Selection(QObject):
         self.head: Head = 0
         self.query = 0
         self.key = 0
+        self._chosen: Cell = (0, 0)
+        self._single: tuple[int, int] = (0, 0)
         self.stage: Stage = "weights"
         self.scale: Scale = "sqrt"
         self.fixed = False
@@ -58,6 +63,21 @@ class Selection(QObject):
         return self._length
 
     @property
+    def single_layer(self) -> int:
+        """The selected layer; where all are selected, the last single one."""
+        return self._single[0]
+
+    @property
+    def single_head(self) -> int:
+        """The selected head; with mean and max, the last single one."""
+        return self._single[1]
+
+    @property
+    def single_kv_head(self) -> int:
+        """The KV head that `single_head` reads."""
+        return self._single[1] // (self._n_heads // self._n_kv_heads)
+
+    @property
     def kv_head(self) -> int | None:
         """The KV head the selected head reads, None for mean and max."""
         return None if isinstance(self.head, str) else self.head // (self._n_heads // self._n_kv_heads)
@@ -74,6 +94,7 @@ class Selection(QObject):
         self._n_layers = model.n_layers if model else 1
         self._n_heads = model.n_heads if model else 1
         self._n_kv_heads = model.n_kv_heads if model else 1
+        self._single = (_clamp(self._single[0], self._n_layers), _clamp(self._single[1], self._n_heads))
         self._apply(
             layer=self.layer if self.layer == "all" else _clamp(self.layer, self._n_layers),
             head=self.head if isinstance(self.head, str) else _clamp(self.head, self._n_heads),
@@ -81,11 +102,11 @@ class Selection(QObject):
         )
 
     def set_length(self, length: int) -> None:
-        """New number of positions; the cell and the hover are clamped to it."""
+        """New number of positions; the chosen cell and the hover are clamped to it."""
         self._length = length
         self._apply(
-            query=_clamp(self.query, length),
-            key=_clamp(self.key, length),
+            query=_clamp(self._chosen[0], length),
+            key=_clamp(self._chosen[1], length),
             hover_token=self.hover_token if _inside(self.hover_token, length) else None,
             hover_cell=self.hover_cell if self.hover_cell and max(self.hover_cell) < length else None,
         )
@@ -106,13 +127,17 @@ class Selection(QObject):
         )
 
     def set_cell(self, query: int, key: int) -> None:
-        self._apply(query=_clamp(query, self._length), key=_clamp(key, self._length))
+        self._choose(_clamp(query, self._length), _clamp(key, self._length))
 
     def set_query(self, query: int) -> None:
-        self.set_cell(query, self.key)
+        self._choose(_clamp(query, self._length), self._chosen[1])
 
     def set_key(self, key: int) -> None:
-        self.set_cell(self.query, key)
+        self._choose(self._chosen[0], _clamp(key, self._length))
+
+    def _choose(self, query: int, key: int) -> None:
+        self._chosen = (query, key)
+        self._apply(query=_clamp(query, self._length), key=_clamp(key, self._length))
 
     def set_stage(self, stage: Stage) -> None:
         self._apply(stage=stage)
@@ -170,6 +195,11 @@ class Selection(QObject):
         changed = {name for name, value in values.items() if getattr(self, name) != value}
         for name in changed:
             setattr(self, name, values[name])
+        layer, head = self.layer, self.head
+        self._single = (
+            self._single[0] if isinstance(layer, str) else layer,
+            self._single[1] if isinstance(head, str) else head,
+        )
         if changed:
             self.changed.emit(frozenset(changed))
 

@@ -106,8 +106,7 @@ def message_of(want: Want, panel: Panel) -> FileRequest:
 def plain(kind: str, ctx: AppContext) -> FileRequest:
     """An export of what is selected, whichever panel it is asked from."""
     selection = ctx.selection
-    layer = selection.layer if isinstance(selection.layer, int) else 0
-    head = selection.head if isinstance(selection.head, int) else 0
+    layer, head = selection.single_layer, selection.single_head
     levels: dict[str, Any] = {
         "scale": selection.scale,
         "fixed": selection.fixed and selection.stage == "weights",

@@ -201,12 +201,10 @@ class BlockWalkPanel(Panel):
             dock.raise_()
 
     def _layer(self) -> int:
-        layer = self.ctx.selection.layer
-        return layer if isinstance(layer, int) else 0
+        return self.ctx.selection.single_layer
 
     def _chosen_head(self) -> int:
-        head = self.ctx.selection.head
-        return head if isinstance(head, int) else 0
+        return self.ctx.selection.single_head
 
     def _ask(self) -> None:
         session, selection = self.ctx.session, self.ctx.selection

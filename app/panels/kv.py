@@ -153,7 +153,7 @@ class KvPanel(Panel):
         session, selection = self.ctx.session, self.ctx.selection
         self.contents.sync()
         self.plot.set_cursor(selection.key if session.run is not None else None)
-        self.layers.set_current(selection.layer if isinstance(selection.layer, int) else -1)
+        self.layers.set_current(selection.single_layer)
         state = self._state()
         if session.run is None:
             self._shown, self._asked = None, None
@@ -199,8 +199,7 @@ class KvPanel(Panel):
         self.left.set_rows(left_rows(reply, sliding=sliding))
         self.phases.set_rows(phase_rows(reply), phase_columns(reply))
         self.layers.set_rows(layer_rows(arrays, sliding=sliding), layer_columns(sliding=sliding))
-        selection = self.ctx.selection
-        self.layers.set_current(selection.layer if isinstance(selection.layer, int) else -1)
+        self.layers.set_current(self.ctx.selection.single_layer)
         self._show_step(reply)
         self._fit_heads()
 

@@ -132,10 +132,9 @@ class ContentsView(QWidget):
     # where we are
 
     def place(self) -> tuple[int, int]:
-        """Layer and KV head: the selection's, or the first where it means all of them."""
+        """Layer and KV head: the selection's, or the last single ones where it means all of them."""
         selection = self._ctx.selection
-        layer = selection.layer if isinstance(selection.layer, int) else 0
-        return layer, selection.kv_head or 0
+        return selection.single_layer, selection.single_kv_head
 
     @property
     def as_table(self) -> bool:

@@ -52,8 +52,7 @@ class WhereControls(QWidget):
     def sync(self) -> None:
         """Shows the selection's state."""
         selection, model = self._ctx.selection, self._ctx.session.model
-        self.layer = selection.layer if isinstance(selection.layer, int) else min(self.layer, selection.n_layers - 1)
-        self.head = selection.head if isinstance(selection.head, int) else min(self.head, selection.n_heads - 1)
+        self.layer, self.head = selection.single_layer, selection.single_head
         group = model.n_heads // model.n_kv_heads if model else 1
         shared = model is not None and model.n_kv_heads < model.n_heads
         self.layer_box.set_choices([Choice(key=i, text=layer_text(i)) for i in range(selection.n_layers)])

@@ -37,6 +37,35 @@ def test_everything_is_clamped(selection: Selection) -> None:
     assert (selection.layer, selection.head) == (0, 0)
 
 
+def test_the_chosen_cell_comes_back_with_the_length(selection: Selection) -> None:
+    selection.set_cell(8, 6)
+    for length, shown in ((4, (3, 3)), (0, (0, 0)), (7, (6, 6)), (12, (8, 6))):
+        selection.set_length(length)
+        assert (selection.query, selection.key) == shown
+    selection.set_length(5)
+    selection.set_query(2)  # chosen anew; the key still waits for its place
+    selection.set_length(12)
+    assert (selection.query, selection.key) == (2, 6)
+    selection.set_length(5)
+    selection.step_query(1)
+    selection.set_key(99)
+    selection.set_length(12)
+    assert (selection.query, selection.key) == (3, 4)
+
+
+def test_all_layers_and_heads_remember_the_last_single_one(selection: Selection) -> None:
+    selection.set_layer_head(3, 5)
+    selection.set_layer_head("all", "mean")
+    assert (selection.single_layer, selection.single_head, selection.single_kv_head) == (3, 5, 1)
+    selection.set_head("max")
+    selection.set_length(4)
+    assert (selection.single_layer, selection.single_head) == (3, 5)
+    selection.step_head(1)
+    assert (selection.single_layer, selection.single_head, selection.single_kv_head) == (3, 0, 0)
+    selection.set_model(None)
+    assert (selection.single_layer, selection.single_head) == (0, 0)
+
+
 def test_one_signal_names_what_changed(selection: Selection, qtbot: QtBot) -> None:
     with qtbot.waitSignal(selection.changed) as changed:
         selection.set_layer_head(2, 3)
