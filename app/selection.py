@@ -155,7 +155,10 @@ class Selection(QObject):
         self._apply(tint=tint)
 
     def set_hover(self, *, token: int | None = None, cell: Cell | None = None) -> None:
-        """What the mouse is over: a token's position, or a cell (query, key); nothing when both are None."""
+        """What the mouse is over: a token's position, or a cell (query, key), whose token is its key unless `token`
+        says otherwise; nothing when both are None."""
+        if token is None and cell is not None:
+            token = cell[1]
         self._apply(
             hover_token=token if _inside(token, self._length) else None,
             hover_cell=cell if cell and min(cell) >= 0 and max(cell) < self._length else None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
@@ -24,6 +24,8 @@ from app.widgets.table_style import (
 )
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QEvent
+
     from app.theme import Theme
 
 STEP, TOKEN, P, ENTROPY, MS = range(5)
@@ -110,9 +112,11 @@ def _text(row: StepRow, column: int) -> str:
 
 
 class StepTable(QTableView):
-    """`stepChosen` carries a node id, by click or by the Up and Down keys; run control has the other arrows."""
+    """`stepChosen` carries a node id, by click or by the Up and Down keys; run control has the other arrows.
+    `stepHovered`: the step of the row the mouse is over, 0 for the prefill, -1 for none."""
 
     stepChosen = Signal(int)
+    stepHovered = Signal(int)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -124,6 +128,7 @@ class StepTable(QTableView):
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)  # a row is never half seen under the header
         self.setAccessibleName(tr("Steps"))
         self.clicked.connect(lambda index: self._choose(index.row()))
+        self.entered.connect(lambda index: self.stepHovered.emit(self._model.rows[index.row()].step))
         theme.changed.connect(self._fit)
         self._fit()
 
@@ -148,6 +153,15 @@ class StepTable(QTableView):
         super().keyPressEvent(event)
         if self.currentIndex().row() != before:
             self._choose(self.currentIndex().row())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        if not self.indexAt(event.position().toPoint()).isValid():
+            self.stepHovered.emit(-1)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.stepHovered.emit(-1)
+        super().leaveEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -58,6 +58,7 @@ class TimelinePanel(Panel):
         self.tree.nodeClicked.connect(session.seek)
         self.table = StepTable(theme)
         self.table.stepChosen.connect(session.seek)
+        self.table.stepHovered.connect(self._hover_step)
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "hint")
         row = QHBoxLayout()
@@ -116,6 +117,10 @@ class TimelinePanel(Panel):
         steps, branches = len(session.run.path) if session.run else 0, self.tree.lanes
         text = tr("step {n} of {all}", n=f"{steps:,}", all=f"{len(rows) - 1:,}")
         self.summary.setText(f"{text} · {tr('{n} branches', n=branches)}" if branches > 1 else text)
+
+    def _hover_step(self, step: int) -> None:
+        """A step's token; the prefill's is its last one, where a click goes."""
+        self.ctx.selection.set_hover(token=self.ctx.session.n_prompt - 1 + step if step >= 0 else None)
 
     def _seek_position(self, position: int) -> None:
         session = self.ctx.session

@@ -64,7 +64,7 @@ def test_hover_shows_the_engines_exact_number(qtbot: QtBot, bench: Bench) -> Non
     heat, values = panel.main.heat, bench.engine.matrix(HeadView(layer=3, head=4))
     for row, col in ((8, 1), (18, 17), (3, 3)):
         move(panel, heat, centre(heat, row, col))
-        assert bench.selection.hover_cell == (row, col)
+        assert (bench.selection.hover_cell, bench.selection.hover_token) == ((row, col), col)
         assert heat.value_of((row, col)) == float(values[row, col])
         assert figure(float(values[row, col]), 6) in heat.readout_text()
 

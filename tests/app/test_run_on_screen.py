@@ -53,6 +53,20 @@ def press(
     QTest.keyClick(application.window.windowHandle(), key, modifier)
 
 
+def test_a_step_rows_token_is_pointed_at_everywhere(live: Application, qtbot: QtBot) -> None:
+    session, timeline = session_of(live), panel(live, "timeline")
+    table, selection = timeline.table, session.selection
+    for row in (3, 0):
+        table.scrollTo(table.model().index(row, 1))
+        at = table.visualRect(table.model().index(row, 1)).center()
+        QTest.mouseMove(live.window.windowHandle(), table.viewport().mapTo(live.window, at))
+        token = session.n_prompt - 1 + row
+        qtbot.waitUntil(lambda token=token: selection.hover_token == token)
+        qtbot.waitUntil(lambda token=token: timeline.curve.hovered == token)
+    QTest.mouseMove(live.window.windowHandle(), timeline.curve.mapTo(live.window, timeline.curve.rect().topLeft()))
+    qtbot.waitUntil(lambda: selection.hover_token != session.n_prompt - 1)
+
+
 def test_after_a_prefill_from_the_text_space_steps_and_a_click_goes_on_typing(live: Application, qtbot: QtBot) -> None:
     session, edit = session_of(live), panel(live, "prompt").edit
     edit.setPlainText(TEXT)
