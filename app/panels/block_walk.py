@@ -27,7 +27,7 @@ from app.widgets.place_bar import PlaceBar
 from app.widgets.readout import Part, Readout
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
-from model.protocol.walk_requests import GetWalk, WalkOp, WalkPlace, WalkReply
+from model.protocol.walk_requests import SHARES, GetWalk, WalkOp, WalkPlace, WalkReply
 
 if TYPE_CHECKING:
     from app.export.panel_files import Table
@@ -56,7 +56,7 @@ class BlockWalkPanel(Panel):
     title: ClassVar[str] = "Block walk"
     help_text: ClassVar[str] = HELP
     watches: ClassVar[frozenset[str]] = frozenset({
-        Topic.MODEL, Topic.RUN, Topic.NODE, "layer", "head", "query", "hover_token",
+        Topic.MODEL, Topic.RUN, Topic.NODE, "layer", "head", "query", "hover_token", "scale",
     })  # fmt: skip
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = "run"
@@ -116,6 +116,8 @@ class BlockWalkPanel(Panel):
         cell = {"embed": 0, "head": n_layers + 1}.get(self.place, self._layer() + 1)
         self.bar.set_places(n_layers, cell)
         self._ask()
+        if "scale" in changes and self.walk is not None:  # or the theme, which changes everything
+            self._show_cards(self.walk)
         self.detail.draw()
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
@@ -261,7 +263,7 @@ class BlockWalkPanel(Panel):
         self.cards.set_cards(cards, tables)
 
     def _card(self, op: WalkOp, values: Floats, words: OpWords) -> Card:
-        levels = Levels.spanning(op.low, op.high, signed=op.low < 0)
+        levels = Levels.spanning(op.low, op.high, signed=op.id not in SHARES, scale=self.ctx.selection.scale)
         rows = values
         if len(values) == 1 and op.cols != "key":
             rows = fold(values[0], aspect=10.0).values

@@ -13,8 +13,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, 
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import number, table_text
+from app.panels.block_walk_cell import cell_parts
 from app.panels.block_walk_texts import OpWords
-from app.panels.block_walk_words import axis_name, list_title, parts_title, shape_text, statistics
+from app.panels.block_walk_words import axis_name, list_title, list_value, parts_title, shape_text, statistics
 from app.widgets.bar_table import BarTable
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
@@ -28,11 +29,10 @@ from app.widgets.readout import Part, Readout
 from app.widgets.segmented import Segmented
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
-from model.protocol.walk_requests import GetWalkTensor, WalkAxis, WalkOp, WalkReply, WalkTensorReply, WalkWhat
+from model.protocol.walk_requests import SHARES, GetWalkTensor, WalkAxis, WalkOp, WalkReply, WalkTensorReply, WalkWhat
 
 if TYPE_CHECKING:
     from app.panels.base import Panel
-    from model.protocol.attention_requests import Scale
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Progress
 
@@ -86,6 +86,7 @@ class DetailView(QWidget):
         self.formula.setWordWrap(True)
         self.stats = Readout(theme)
         self.heat = HeatMap(theme, tr("Result of the operation"), options=Options(square=False, readout=False))
+        self.heat.describer = lambda: "".join(text for text, _ in self._cell_parts())
         self.table = MatrixTable(theme, tr("Result of the operation"))
         self.readout = Readout(theme)
         self.list_title = ElidedLabel()
@@ -160,8 +161,7 @@ class DetailView(QWidget):
         else:
             cols = [token.piece for token in self._ctx.session.path_tokens()] if op.cols == "key" else []
             rows = [""] if len(values) == 1 else [f"{axis_name(op.rows)} {i}" for i in range(len(values))]
-        scale: Scale = "sqrt" if op.id == "head.softmax" else "linear"
-        levels = Levels.spanning(op.low, op.high, signed=op.low < 0, scale=scale)
+        levels = Levels.spanning(op.low, op.high, signed=op.id not in SHARES, scale=self._ctx.selection.scale)
         self._set_matrix(values.shape, rows, cols, stride=stride, names=names)
         self._set_colours(levels, pooled=op.pooled)
         tile = Tile(
@@ -170,6 +170,8 @@ class DetailView(QWidget):
         )  # fmt: skip
         self.heat.set_tile(tile, key=("token", op.id, levels.low, levels.high))
         self.heat.set_selected((op.first_row, 0) if op.first_row >= 0 else None)
+        self._mark_decode(cols=op.cols == "key")
+        self._point()
 
     def _ask_tensor(self, shown: Shown, what: WalkWhat) -> None:
         walk, op = shown.walk, shown.op
@@ -184,10 +186,11 @@ class DetailView(QWidget):
             model = self._ctx.session.model
             shape, rows = (n_keys, model.d_head if model else op.shape[0]), pieces
         self._set_matrix(shape, rows, [])
+        self._mark_decode(rows=bool(rows))
         row_span, col_span, height, width = self.heat.wanted()
         message = GetWalkTensor(
             place=walk.place, op=op.id, what=what, position=walk.position, layer=walk.layer, head=walk.head,
-            rows=row_span, cols=col_span, height=height, width=width,
+            rows=row_span, cols=col_span, height=height, width=width, scale=self._ctx.selection.scale,
         )  # fmt: skip
         if message != self._asked:
             self._asked = message
@@ -200,7 +203,7 @@ class DetailView(QWidget):
     def _on_tensor(self, reply: WalkTensorReply, arrays: Arrays, message: GetWalkTensor) -> None:
         if self._asked != message or self.shown is None:
             return
-        levels = Levels(low=reply.low, high=reply.high, signed=reply.low < 0)
+        levels = Levels(low=reply.low, high=reply.high, scale=message.scale, signed=message.op not in SHARES)
         self.heat.set_message("")
         self.heat.set_shape(*reply.shape)
         self._set_colours(levels, pooled=reply.pooled)
@@ -208,14 +211,30 @@ class DetailView(QWidget):
             pixels=np.ascontiguousarray(arrays["pixels"]), rows=reply.rows, cols=reply.cols,
             values=arrays.get("values"), signed=levels.signed,
         )  # fmt: skip
-        self.heat.set_tile(tile, key=(message.what, message.op, reply.low, reply.high))
+        self.heat.set_tile(tile, key=(message.what, message.op, reply.low, reply.high, message.scale))
         if message.what == "parts":
             title = parts_title(self.shown.op)
             error = tr("sum − result: {error}", error=figure(reply.total, 2))
             self.stats.set_parts([(title + "   ", "secondary"), (error, "green" if reply.total < 1e-4 else "amber")])
         else:
             self.stats.set_parts(statistics(self.shown.op))
-            self.heat.set_selected((self.shown.walk.position, 0))
+            self._select_position(self.shown.walk.position)
+        self._point()
+
+    def _select_position(self, position: int) -> None:
+        """The frame follows the token and stays at its dimension; what the mouse rests on is old news then."""
+        before = self.heat.selected
+        if before is None or before[0] != position:
+            self.heat.set_selected((position, before[1] if before else 0))
+            self.heat.set_hovered(None)
+
+    def _mark_decode(self, *, rows: bool = False, cols: bool = False) -> None:
+        """Generated tokens along rows or columns are amber, and a dashed line is where they begin."""
+        session = self._ctx.session
+        first = session.n_prompt if session.length > session.n_prompt else None
+        self.heat.row_axis.first_decode = first if rows else None
+        self.heat.col_axis.first_decode = first if cols else None
+        self.heat.set_boundary(first if rows else None, cols=first if cols else None)
 
     def _set_matrix(
         self,
@@ -258,10 +277,13 @@ class DetailView(QWidget):
         self.list_title.setText(list_title(op))
         if op.id == "attn.pattern":
             pieces = [token.piece for token in self._ctx.session.path_tokens()]
-            self.list.set_values(pieces, self.shown.values[0], name=tr("weight"))
+            session = self._ctx.session
+            first = session.n_prompt if session.length > session.n_prompt else None
+            self.list.set_values(pieces, self.shown.values[0], name=list_value(op), first_decode=first)
             return
         pieces = [token.piece or tr("expert {n}", n=token.id) for token in tokens]
-        self.list.set_values(pieces, np.array([token.value for token in tokens], np.float32))
+        self.list.set_values(pieces, np.array([token.value for token in tokens], np.float32), name=list_value(op),
+                             ranked=True)  # fmt: skip
 
     # inside: pointing
 
@@ -277,34 +299,12 @@ class DetailView(QWidget):
 
     def _point(self) -> None:
         """The line that says what the cell pointed at is."""
-        cell = self.heat.hovered or self.heat.selected
-        if self.shown is None or cell is None:
-            self.readout.set_parts([])
-            return
-        parts: list[Part] = []
-        if self.folded is not None:
-            index = self.folded.index(*cell)
-            if index is None:
-                self.readout.set_parts([])
-                return
-            step = self.shown.op.shape[0] / self.folded.count
-            parts += [(f"{axis_name(self.shown.op.cols)} ", "secondary"), (f"{int(index * step):,}   ", "strong")]
-        else:
-            for axis, at, labels in (
-                (self._axis(rows=True), cell[0], self.heat.row_axis),
-                (self._axis(rows=False), cell[1], self.heat.col_axis),
-            ):
-                if axis == "one":
-                    continue
-                parts.append((f"{axis_name(axis)} ", "secondary"))
-                if axis in ("key", "position"):
-                    parts.append((labels.piece(at) + " ", "strong"))
-                parts.append((f"{at:,}   ", "strong"))
-        value = self.heat.value_of(cell)
-        hidden = value is not None and np.isnan(value)
-        words = "…" if value is None else tr("hidden by the mask") if hidden else figure(value, 6)
-        parts.append((words, "secondary" if hidden or value is None else "strong"))
-        self.readout.set_parts(parts)
+        self.readout.set_parts(self._cell_parts())
+
+    def _cell_parts(self) -> list[Part]:
+        if self.shown is None:
+            return []
+        return cell_parts(self.heat, self.shown.op, (self._axis(rows=True), self._axis(rows=False)), self.folded)
 
     def _on_hover(self, row: int, col: int) -> None:
         self._point()

@@ -71,6 +71,11 @@ def end_words() -> dict[str, OpWords]:
             ),
             look=tr("Compare its length with the stream's after a few blocks."),
         ),
+        "resid_post": OpWords(
+            title=tr("Stream in"),
+            what=tr("What all blocks have left at this token: its embedding plus everything added since."),
+            look=tr("No block follows: the head reads this, and only this."),
+        ),
         "head.norm": OpWords(
             title=tr("Final norm"),
             what=tr(
@@ -122,7 +127,7 @@ def attention_words() -> dict[str, OpWords]:
             what=tr(
                 "What this token is looking for, one short vector for each head."
             ),
-            look=tr("The framed row is the chosen head's."),
+            look=tr("The marked row is the chosen head's."),
         ),
         "attn.q_norm": OpWords(
             title=tr("Query norm"),
@@ -137,7 +142,7 @@ def attention_words() -> dict[str, OpWords]:
                 "What this token can be found by. Heads of one group share a key, which is what makes "
                 "the cache smaller."
             ),
-            look=tr("The framed row is the one the chosen head reads."),
+            look=tr("The marked row is the one the chosen head reads."),
         ),
         "attn.k_norm": OpWords(
             title=tr("Key norm"),

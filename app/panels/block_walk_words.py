@@ -13,7 +13,7 @@ def words_of(place: WalkPlace) -> dict[str, OpWords]:
     """The texts of every operation of a place, by id."""
     if place == "block":
         return attention_words() | feed_forward_words()
-    return end_words() | attention_words()
+    return attention_words() | end_words()
 
 
 def unknown(op: WalkOp) -> OpWords:
@@ -60,6 +60,14 @@ def list_title(op: WalkOp) -> str:
         "head.logits": tr("largest logits"),
         "head.softmax": tr("likeliest next tokens"),
     }.get(op.id, "")
+
+
+def list_value(op: WalkOp) -> str:
+    """What the numbers of that list are."""
+    return {
+        "embed.row": tr("cosine"), "attn.pattern": tr("weight"), "moe.weights": tr("weight"),
+        "head.logits": tr("logit"), "head.softmax": tr("probability"),
+    }.get(op.id, "")  # fmt: skip
 
 
 def parts_title(op: WalkOp) -> str:

@@ -34,6 +34,7 @@ class BarModel(SheetModel):
         self._largest = 1.0
         self._first_decode: int | None = None
         self.value_name = ""
+        self.ranked = False
 
     def set_values(self, pieces: Sequence[str], values: NDArray[np.float32], first_decode: int | None) -> None:
         self.beginResetModel()
@@ -50,7 +51,7 @@ class BarModel(SheetModel):
         return len(self._order)
 
     def titles(self) -> tuple[str, ...]:
-        return ("", tr("token"), "", self.value_name)
+        return (tr("rank") if self.ranked else "", tr("token"), "", self.value_name)
 
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
@@ -60,7 +61,7 @@ class BarModel(SheetModel):
         value = float(self._values[position])
         piece = self._pieces[position] if position < len(self._pieces) else ""
         if role == Qt.ItemDataRole.DisplayRole:
-            return (f"{position:,}", piece, "", figure(value, 3))[column]
+            return (f"{index.row() + 1 if self.ranked else position:,}", piece, "", figure(value, 3))[column]
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return self.side(column)
         if role == Role.BARS and column == BAR:
@@ -70,6 +71,8 @@ class BarModel(SheetModel):
         if role == Role.VOICE:
             generated = self._first_decode is not None and position >= self._first_decode
             return "secondary" if column == POSITION else "amber" if generated and column == TOKEN else "text"
+        if role == Qt.ItemDataRole.AccessibleTextRole and self.ranked:
+            return tr("{token}, rank {rank}, {value}", token=piece, rank=index.row() + 1, value=figure(value))
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return tr("{token}, position {position}, {value}", token=piece, position=position, value=figure(value))
         return None
@@ -100,9 +103,11 @@ class BarTable(QTableView):
         *,
         name: str = "",
         first_decode: int | None = None,
+        ranked: bool = False,
     ) -> None:
-        """`values`: one a position, NaN where masked; `name`: what they are."""
-        self._model.value_name = name
+        """`values`: one a position, NaN where masked; `name`: what they are. `ranked`: tokens of no position, counted
+        from 1, largest first."""
+        self._model.value_name, self._model.ranked = name, ranked
         self._model.set_values(pieces, values, first_decode)
         self._fit_columns()
         self.scrollToTop()
@@ -130,7 +135,8 @@ class BarTable(QTableView):
     def _fit_columns(self) -> None:
         metrics = QFontMetricsF(self._theme.font("table"))
         position = round(metrics.horizontalAdvance("0,000") + 10)
-        value = round(metrics.horizontalAdvance("0.00e-00") + 12)
+        name = metrics.horizontalAdvance(self._model.value_name)
+        value = round(max(metrics.horizontalAdvance("0.00e-00"), name) + 12)
         rest = max(40, self.viewport().width() - position - value)
         bar = max(24, min(round(rest * 0.34), self._theme.px(110)))
         fit_columns(self, {POSITION: position, BAR: bar, VALUE: value}, flexible=TOKEN, least=rest - bar)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +72,9 @@ class HeatMap(QWidget):
         self.shape = (0, 0)
         self.view = View.whole(0, 0)
         self.boundary: int | None = None
+        self.col_boundary: int | None = None
+        self.describer: Callable[[], str] | None = None
+        """Says what the cell pointed at is, where rows and columns are no queries and keys."""
         self.bar: BarText | None = None
         self.hovered: Cell | None = None
         self.linked: int | None = None
@@ -122,10 +125,10 @@ class HeatMap(QWidget):
         self.col_axis.first_decode = first_decode if cols is None else None
         self._relayout()
 
-    def set_boundary(self, first_decode: int | None) -> None:
-        """The first decode row: a dashed line above it; None or 0: there is no line."""
-        if first_decode != self.boundary:
-            self.boundary = first_decode
+    def set_boundary(self, first_decode: int | None, *, cols: int | None = None) -> None:
+        """The first decode row: a dashed line above it; None or 0: there is no line. `cols`: the same of columns."""
+        if (first_decode, cols) != (self.boundary, self.col_boundary):
+            self.boundary, self.col_boundary = first_decode, cols
             self._refresh()
 
     def set_lut(self, lut: NDArray[np.uint8]) -> None:
@@ -456,7 +459,7 @@ class HeatMap(QWidget):
         if cell is not None and self.tiles and self.value_of(cell) is None and cell != self._asked:
             self._asked = cell
             self.valueWanted.emit(*cell)
-        self.setAccessibleDescription(self.readout_text())
+        self.setAccessibleDescription(self.describer() if self.describer else self.readout_text())
 
     def _changed_view(self) -> None:
         self._relayout()

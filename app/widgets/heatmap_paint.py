@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
 
 from app.i18n import tr
@@ -49,6 +49,7 @@ class Scene:
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
         _paint_seams(painter, heat)
         _paint_boundary(painter, heat)
+        _paint_col_boundary(painter, heat)
         if heat.options.axes:
             rows, cols = axis_labels(heat)
             heat.row_axis.paint(painter, rows, geometry.area.left(), geometry.row_room)
@@ -130,14 +131,7 @@ def _paint_boundary(painter: QPainter, heat: HeatMap) -> None:
     font = heat.theme.font("hint")
     metrics = QFontMetricsF(font)
     y = round(y) - 0.5
-    ground = QColor(heat.theme.palette.masked)  # a bed, so that the dashes show on any colour of the map
-    ground.setAlphaF(0.8)
-    painter.setPen(QPen(ground, 3))
-    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
-    pen = QPen(amber, 1.4, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
-    pen.setDashPattern([4.0, 2.4])
-    painter.setPen(pen)
-    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
+    _dash(painter, heat, QLineF(area.left(), y, area.right(), y))
     words = tr("prefill ↑ decode ↓")
     width = metrics.horizontalAdvance(words)
     if width > area.width() * 0.45 or area.height() < 9 * metrics.height():
@@ -153,6 +147,28 @@ def _paint_boundary(painter: QPainter, heat: HeatMap) -> None:
     painter.drawRoundedRect(box, 3, 3)
     painter.setPen(amber)
     painter.drawText(QPointF(area.right() - width - 5, baseline), words)
+
+
+def _paint_col_boundary(painter: QPainter, heat: HeatMap) -> None:
+    """The same left of the first decode column."""
+    area, boundary = heat.geometry_now().area, heat.col_boundary
+    if not boundary or not 0 < boundary < heat.shape[1]:
+        return
+    x = round(area.left() + (boundary - heat.view.col) / heat.view.cols * area.width()) - 0.5
+    if area.left() - 1 <= x <= area.right() + 0.5:
+        _dash(painter, heat, QLineF(x, area.top(), x, area.bottom()))
+
+
+def _dash(painter: QPainter, heat: HeatMap, line: QLineF) -> None:
+    """A dashed amber line on a bed, so that the dashes show on any colour of the map."""
+    ground = QColor(heat.theme.palette.masked)
+    ground.setAlphaF(0.8)
+    painter.setPen(QPen(ground, 3))
+    painter.drawLine(line)
+    pen = QPen(heat.theme.palette.amber, 1.4, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
+    pen.setDashPattern([4.0, 2.4])
+    painter.setPen(pen)
+    painter.drawLine(line)
 
 
 def _paint_frame(painter: QPainter, heat: HeatMap, cell: tuple[int, int], colour: QColor) -> None:

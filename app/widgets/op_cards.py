@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, GAP, ARROW = 168, 78, 6, 10
 PADDING = 8.0
 INFO = 16.0
+MARK = 5.0
 Key = Qt.Key
 
 
@@ -201,10 +202,12 @@ class OpCards(QAbstractScrollArea):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if card.marked >= 0:
             height = picture.height() / card.picture.shape[0]
-            painter.setPen(QPen(colours.cursor, 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            row = QRectF(picture.left() - 1, picture.top() + card.marked * height, picture.width() + 2, height)
-            painter.drawRect(row.adjusted(0, -0.5, 0, 0.5))
+            y = picture.top() + (card.marked + 0.5) * height
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colours.cursor)
+            for edge, out in ((picture.left() - 1, -1), (picture.right() + 1, 1)):  # beside the row, not over it
+                corners = [QPointF(edge, y), QPointF(edge + out * MARK, y - 3.5), QPointF(edge + out * MARK, y + 3.5)]
+                painter.drawPolygon(corners)
         if index + 1 < len(self._cards) and (index + 1) % self.columns:
             middle = QPointF(rect.right() + (GAP + ARROW) / 2, rect.center().y())
             painter.setPen(QPen(colours.secondary, 1.3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from model.protocol.attention_requests import Scale
 from model.protocol.wire import Request, request
 
 WalkPlace = Literal["embed", "block", "head"]
@@ -16,6 +17,9 @@ WalkAxis = Literal["one", "dim", "head", "kv_head", "key", "neuron", "expert", "
 WalkWhat = Literal["parts", "positions"]
 """parts: the terms whose sum over rows or columns is the operation's result; positions: the result at every position of
 the path."""
+
+SHARES = frozenset({"attn.pattern", "moe.probs", "moe.weights", "head.softmax"})
+"""Operations whose results are shares, never below zero. All others have a signed map, whatever the values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +117,8 @@ class WalkTensorReply:
 @dataclass(frozen=True, kw_only=True)
 class GetWalkTensor(Request):
     """The matrix behind operation `op`: its parts, or its result at every position. `rows`, `cols` half-open, (0, 0)
-    all; `height`, `width`: pixels at most. Arrays: `pixels` uint8 (h, w), 0 masked; unpooled and small enough also
-    `values` float32 (h, w)."""
+    all; `height`, `width`: pixels at most. Arrays: `pixels` uint8 (h, w) by `scale`, 0 masked; unpooled and small enough
+    also `values` float32 (h, w)."""
 
     place: WalkPlace
     op: str
@@ -126,3 +130,4 @@ class GetWalkTensor(Request):
     cols: tuple[int, int] = (0, 0)
     height: int = 512
     width: int = 512
+    scale: Scale = "linear"

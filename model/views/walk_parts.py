@@ -12,7 +12,7 @@ from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
 from model.prefill import ProgressReport
 from model.protocol.framing import Array
-from model.protocol.walk_requests import GetWalkTensor, WalkTensorReply
+from model.protocol.walk_requests import SHARES, GetWalkTensor, WalkTensorReply
 from model.run import Run
 from model.views.heat import shrink
 from model.views.selection import YieldPoint, check_position, kv_head, no_yield
@@ -39,8 +39,7 @@ def tensor_reply(
     part = values[slice(*rows), slice(*cols)]
     shown = shrink(part, max(message.height, 1), max(message.width, 1))
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    signed = low < 0
-    levels = Levels.spanning(low, high, signed=signed)
+    levels = Levels.spanning(low, high, scale=message.scale, signed=message.op not in SHARES)
     arrays: dict[str, Array] = {"pixels": levels.pixels(shown)}
     if shown.shape == part.shape and part.size <= EXACT_CELLS:
         arrays["values"] = np.ascontiguousarray(part)

@@ -225,3 +225,80 @@ def test_tables_hold_every_number(qtbot: QtBot, tmp_path: Path) -> None:
         read = np.array([[np.float32(cell or "nan") for cell in line] for line in tables[op_id]])
         np.testing.assert_array_equal(read, values)
     assert len(tables["attn.proj · parts"]) == 1 + 4  # a line for each head
+
+
+def test_the_fixed_readout_follows_the_token_through_all_positions(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel._choose(ids(panel).index("mlp.down"))
+    detail = panel.detail
+    QTest.mouseClick(detail.what._segments["positions"], Qt.MouseButton.LeftButton)
+    settled(qtbot, panel, bench)
+    at = detail.heat.cell_rect((4, 7)).center().toPoint()
+    QTest.mouseMove(panel.windowHandle(), detail.heat.mapTo(panel, at))
+    QTest.mouseClick(detail.heat, Qt.MouseButton.LeftButton, pos=at)
+    settled(qtbot, panel, bench)
+    for position in (5, 6):
+        bench.selection.step_query(1)
+        settled(qtbot, panel, bench)
+        value = panel.arrays[panel.cards.chosen][0, 7]
+        assert detail.heat.selected == (position, 7)
+        assert detail.readout.text().startswith("position ") and f" {position}   dimension 7" in detail.readout.text()
+        read = float(detail.readout.text().split()[-1].replace("−", "-"))
+        assert read == pytest.approx(float(value), rel=1e-4, abs=1e-6)
+        assert detail.heat.accessibleDescription() == detail.readout.text()
+
+
+def test_generated_tokens_are_amber_along_every_axis_of_tokens(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    heat = panel.detail.heat
+    panel._choose(ids(panel).index("attn.scaled"))
+    assert (heat.boundary, heat.col_boundary) == (None, 12) and heat.col_axis.first_decode == 12
+    line = heat.grab().toImage()
+    x = round(heat.cell_rect((0, 12)).left()) - 1
+    amber = panel.ctx.theme.palette.amber
+    column = [line.pixelColor(x, y) for y in range(line.height())]
+    assert any(abs(c.red() - amber.red()) < 30 and abs(c.blue() - amber.blue()) < 40 for c in column)
+    QTest.mouseClick(panel.detail.what._segments["parts"], Qt.MouseButton.LeftButton)
+    settled(qtbot, panel, bench)
+    assert (heat.boundary, heat.col_boundary) == (12, None) and heat.row_axis.first_decode == 12
+    panel._choose(ids(panel).index("mlp.down"))
+    assert (heat.boundary, heat.col_boundary) == (None, None) and heat.row_axis.first_decode is None
+    QTest.mouseClick(panel.detail.what._segments["positions"], Qt.MouseButton.LeftButton)
+    settled(qtbot, panel, bench)
+    assert heat.boundary == 12 and heat.row_axis.first_decode == 12
+
+
+def test_ranks_begin_with_one_and_the_end_has_its_own_words(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel.bar.placeChosen.emit(bench.model.info.n_layers + 1)
+    settled(qtbot, panel, bench)
+    assert "next block" not in panel._words["resid_post"].text
+    horizontal = Qt.Orientation.Horizontal
+    for op, name in (("head.logits", "logit"), ("head.softmax", "probability")):
+        panel._choose(ids(panel).index(op))
+        model = panel.detail.list.model()
+        assert [model.index(row, 0).data() for row in range(3)] == ["1", "2", "3"]
+        assert (model.headerData(0, horizontal), model.headerData(3, horizontal)) == ("rank", name)
+
+
+def test_the_kind_of_an_operation_chooses_its_map_and_the_scale_in_force_its_levels(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    assert panel.walk is not None
+    signed = {op.id: card.signed for op, card in zip(panel.walk.ops, panel.cards._cards, strict=True)}
+    assert [op for op, kind in signed.items() if not kind] == ["attn.pattern"]
+    first = panel.cards._cards[0].picture
+    bench.selection.set_scale("linear")
+    settled(qtbot, panel, bench)
+    linear = panel.cards._cards[0].picture
+    assert np.abs(first.astype(int) - 128).sum() > np.abs(linear.astype(int) - 128).sum()  # small values are seen
+    assert panel.detail.heat.bar is not None and panel.detail.heat.bar.scale.startswith("linear")
+
+
+def test_masked_cells_of_cards_take_the_new_theme_s_colour(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    before = panel.cards._tables[True][0]
+    panel.ctx.theme.set_choice("light")
+    settled(qtbot, panel, bench)
+    assert panel.cards._tables[True][0] == panel.ctx.theme.palette.masked.rgb() != before

@@ -34,6 +34,6 @@ class Written:
     ],
 )
 def test_what_is_written_letter_for_letter_comes_first(text: str, wanted: list[str]) -> None:
-    vocabulary = Vocabulary(Written())  # type: ignore[arg-type] - of the tokenizer it reads pieces alone
+    vocabulary = Vocabulary(Written())  # type: ignore[arg-type]  # pieces are all it reads
     order = Order(np.arange(len(PIECES), 0, -1, dtype=np.float32))  # likeliest: the first, "·Dog"
     assert [PIECES[i] for i in vocabulary.find(text, order, 10)] == wanted
