@@ -381,15 +381,15 @@ class Session(QObject):
 
     def _on_opened(self, first: bool, same: bool) -> None:
         self.remedies.use_kept_budget()
-        kept, redo = self._lost, self._interrupted
+        kept, redo = self._lost or (self.book.kept() if same else None), self._interrupted
         self._interrupted = None
         self.selection.set_model(self.model)
         self.changed.emit(Topic.MODEL)
         self.prompt.set_ready(True)
-        if kept and same and not redo:
+        if kept and same and not redo and not self.busy:  # busy: with the run file it was opened for
             self.restore(kept)
             return
-        if not same:
+        if not same or self.busy:
             self._lost = None
             self._clear_run()
         if redo:

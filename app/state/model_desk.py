@@ -65,6 +65,7 @@ class ModelDesk(QObject):
         self.hello: HelloReply | None = None
         self.model: ModelInfo | None = None
         self.source = ""
+        self._dtype = ""
         self.first_source = ""
         engine.stateChanged.connect(self._on_engine_state)
 
@@ -73,8 +74,9 @@ class ModelDesk(QObject):
         """The catalogue's first model, which is the default."""
         return self.hello.catalogue[0] if self.hello and self.hello.catalogue else None
 
-    def open(self, source: str) -> None:
-        """Opens a model; the one that is open stays until the new one is whole. "" is the default model."""
+    def open(self, source: str, *, dtype: str = "") -> None:
+        """Opens a model; the one that is open stays until the new one is whole. "" is the default model. `dtype`: other
+        than the preferred one."""
         if is_run_file(source) and self.open_run is not None:
             self.open_run(source)
             return
@@ -82,14 +84,14 @@ class ModelDesk(QObject):
         message = OpenModel(
             source=source,
             device=prefs.device,
-            dtype=prefs.dtype,  # type: ignore[arg-type] # the engine checks it and says so
+            dtype=dtype or prefs.dtype,  # type: ignore[arg-type] # the engine checks it and says so
             threads=prefs.threads,
         )
         pending = self._engine.request(
             message,
-            on_reply=lambda info, _arrays: self._on_model(info, source),
+            on_reply=lambda info, _arrays: self._on_model(info, source, dtype),
             on_progress=self._under_way.on_progress,
-            on_error=lambda error: self._on_error(error, source),
+            on_error=lambda error: self._on_error(error, source, dtype),
         )
         self._under_way.begin(Phase.OPENING, tr("Opening the model"), pending)
 
@@ -116,7 +118,7 @@ class ModelDesk(QObject):
         previous, self.status = self.status, status
         if status is EngineStatus.READY and previous is not EngineStatus.SILENT:
             self.hello = self._engine.hello
-            self.open(self.source) if self.model else self._first_open()
+            self.open(self.source, dtype=self._dtype) if self.model else self._first_open()
         elif previous in {EngineStatus.READY, EngineStatus.SILENT} and status is not EngineStatus.SILENT:
             self.lost.emit()
         self.statusChanged.emit()
@@ -131,10 +133,10 @@ class ModelDesk(QObject):
         else:
             self.open(source)
 
-    def _on_model(self, info: ModelInfo, source: str) -> None:
+    def _on_model(self, info: ModelInfo, source: str, dtype: str) -> None:
         first = self.model is None
         same = not first and self.source == source and self.model is not None and self.model.d_vocab == info.d_vocab
-        self.model, self.source = info, source
+        self.model, self.source, self._dtype = info, source, dtype
         self._under_way.resting = Phase.READY
         self._under_way.end()
         self._settings.add_recent(source)
@@ -144,14 +146,14 @@ class ModelDesk(QObject):
 
     def adopt(self, info: ModelInfo, source: str) -> None:
         """What a run file tells of its model stands in the model's place."""
-        self.model, self.source = info, source
+        self.model, self.source, self._dtype = info, source, ""
         self._under_way.resting = Phase.READY
 
-    def _on_error(self, error: ErrorInfo, source: str) -> None:
+    def _on_error(self, error: ErrorInfo, source: str, dtype: str = "") -> None:
         self._under_way.end()
         self.refused.emit()
         if self.model is None and error.code != "engine_lost":
             self.absent.emit("" if error.code == "cancelled" else error.message)
             return
-        again = WayOut(label=tr("Try again"), run=lambda: self.open(source))
+        again = WayOut(label=tr("Try again"), run=lambda: self.open(source, dtype=dtype))
         self._notify.engine_error(tr("The model was not opened"), error, again)

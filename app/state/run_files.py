@@ -91,7 +91,7 @@ class RunFiles(QObject):
         session.under_way.end()
         self._peeked = info
         model = session.model
-        there = model is not None and not model.recorded and model.sha256 == info.sha256
+        there = model is not None and not model.recorded and (model.sha256, model.dtype) == (info.sha256, info.dtype)
         if not there and (wanted.live or info.contents == "text"):
             self._open_model(wanted, info)
         else:
@@ -100,7 +100,7 @@ class RunFiles(QObject):
     def _open_model(self, wanted: WantedRun, info: RunFileInfo) -> None:
         self._waiting, self._peeked = wanted, info
         self._session.notify.say(tr("Opening {model}, with which the run was made", model=info.model))
-        self._session.desk.open(info.source)
+        self._session.desk.open(info.source, dtype=info.dtype)  # in another its numbers would be others
 
     def _on_model(self, *_: object) -> None:
         """A model is there: the run that waits for it is opened."""
@@ -130,6 +130,7 @@ class RunFiles(QObject):
     def _on_opened(self, wanted: WantedRun, reply: OpenRunReply) -> None:
         session = self._session
         self._wanted, self.info = wanted, self._peeked
+        before = session.model
         self._place = (reply.state.run_id, wanted.path, reply.state.current)
         if reply.recorded:
             session.desk.adopt(reply.model, wanted.path)
@@ -137,7 +138,13 @@ class RunFiles(QObject):
         if wanted.data is None:
             session.settings.add_recent(wanted.path)
         session.take_run(reply)
-        if reply.other:
+        if reply.other and before is not None and before.sha256 == reply.model.sha256:
+            words = tr(
+                "This run was recorded in {there}: the model, which was open in {here}, was closed.",
+                there=reply.model.dtype, here=before.dtype,
+            )  # fmt: skip
+            session.notify.say(words)
+        elif reply.other:
             words = tr("Another model was open and was closed: this run was made with {model}.", model=reply.model.name)
             session.notify.say(words)
         self.opened.emit(reply)

@@ -49,10 +49,13 @@ def peek(_context: EngineContext, message: PeekRun, job: Job) -> Answer:
 
 @handles(OpenRun)
 def open_run(context: EngineContext, message: OpenRun, job: Job) -> Answer:
-    """The run that was open stays until the file's is whole. A model that is another one gives way to the record."""
+    """The run that was open stays until the file's is whole. A model that is another one, or the same in another dtype,
+    gives way to the record: its numbers would not be those that were recorded."""
     with _file(message, job) as file:
         held = context.model if context.model is not None and not context.model.info.recorded else None
-        model = held if held is not None and fits(file, held) else None
+        record = file.record
+        exact = held is not None and (held.info.dtype == record.info.dtype or record.contents == "text")
+        model = held if held is not None and exact and fits(file, held) else None
         run = reopen(file, model, progress=job.progress, yield_point=job.yield_point)
     if context.budget_bytes is not None:
         run.store.budget = context.budget_bytes

@@ -52,8 +52,9 @@ class OpenRunReply:
 @dataclass(frozen=True, kw_only=True)
 class OpenRun(Request):
     """Opens the run file at `path` on the engine's disk, or, without a path, the one that travels beside the request in
-    the array `data` uint8 (n,). With the model it was made with open, the run goes on; otherwise it is looked at, and
-    the model that was open is closed. Error code `run_needs_model`: the file holds too little to be looked at."""
+    the array `data` uint8 (n,). With the model it was made with open in the same dtype, the run goes on; otherwise it
+    is looked at with its recorded numbers, and the model that was open is closed. A file of text alone is run again,
+    in the dtype of the open model. Error code `run_needs_model`: the file holds too little to be looked at."""
 
     path: str = ""
 

@@ -114,6 +114,30 @@ def test_a_run_is_saved_opened_looked_at_and_gone_on_with(
     idle(qtbot, application, lambda: session.length == len(ids) + 1)
 
 
+def test_a_run_in_another_dtype_keeps_its_numbers_and_is_gone_on_with_in_that_dtype(
+    qtbot: QtBot, application: Application, tmp_path: Path
+) -> None:
+    session, window = session_of(application), application.window
+    session.desk.open(session.source, dtype="bfloat16")
+    idle(qtbot, application, lambda: session.model.dtype == "bfloat16")
+    session.prefill(then_steps=2)
+    idle(qtbot, application, lambda: session.run is not None and len(session.path_nodes()) == 2)
+    path, nodes = saved(qtbot, application, tmp_path / "a.dscope"), session.path_nodes()
+    session.open_model(session.source)  # in float32, as the preferences say
+    idle(qtbot, application, lambda: session.model.dtype == "float32" and session.path_nodes() != nodes)
+    assert [node.token_id for node in session.path_nodes()] == [node.token_id for node in nodes]  # made again
+    window.open_path(path)
+    idle(qtbot, application, lambda: session.files.recorded)
+    assert session.path_nodes() == nodes and session.model.dtype == "bfloat16"
+    assert "recorded in bfloat16" in application.notify.last and "float32" in application.notify.last
+    assert window.registry.run("file.go_on")
+    idle(qtbot, application, lambda: session.can_run and session.run is not None)
+    assert session.model.dtype == "bfloat16" and session.path_nodes() == nodes
+    session.restart_engine()
+    idle(qtbot, application, lambda: session.can_run and session.run is not None)
+    assert session.model.dtype == "bfloat16"
+
+
 def test_text_alone_opens_its_model_by_itself(qtbot: QtBot, application: Application, tmp_path: Path) -> None:
     session = session_of(application)
     path, text = saved(qtbot, application, tmp_path / "a.dscope", "text"), session.run_text

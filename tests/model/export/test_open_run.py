@@ -134,6 +134,24 @@ def test_another_model_gives_way_to_the_record(engine: EngineChild, run: RunStat
     assert get(engine, Step(settings=HOT, stop_at_end_of_text=False), RunState).length == run.length + 1
 
 
+@pytest.mark.parametrize("contents", ["all", "attention"])
+def test_the_same_model_in_another_dtype_gives_way_to_the_recorded_numbers(
+    engine: EngineChild, tiny: Path, tmp_path: Path, contents: RunContents
+) -> None:
+    engine.frames.clear()
+    get(engine, OpenModel(source=str(tiny), device="cpu", dtype="bfloat16"), ModelInfo)
+    get(engine, Prefill(text=PROMPT), PrefillReply)
+    run = get(engine, Step(n=3, settings=HOT, stop_at_end_of_text=False), RunState)
+    path, before = saved(engine, tmp_path / "a.dscope", contents), pixels(engine)
+    get(engine, OpenModel(source=str(tiny), device="cpu", dtype="float32"), ModelInfo)
+    opened = get(engine, OpenRun(path=str(path)), OpenRunReply)
+    assert opened.recorded and opened.other and opened.model.dtype == "bfloat16"
+    assert opened.state.nodes == run.nodes
+    assert np.array_equal(pixels(engine).view(np.uint32), before.view(np.uint32))
+    get(engine, OpenModel(source=str(tiny), device="cpu", dtype="bfloat16"), ModelInfo)
+    assert not get(engine, OpenRun(path=str(path)), OpenRunReply).recorded
+
+
 def test_text_alone_needs_the_model(engine: EngineChild, run: RunState, tiny: Path, tmp_path: Path) -> None:
     path = saved(engine, tmp_path / "a.dscope", "text")
     get(engine, CloseModel(), object)
