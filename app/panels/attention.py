@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from model.protocol.attention_requests import HeadView
     from model.protocol.wire import Request
 
-SIDE_WIDTH = 226
+SIDE_WIDTH, MOST_SIDE = 226, 460
 NARROW = 620
-UNDER, BESIDE = 150, 220
+SPLIT_SIDE = 196
+UNDER, BESIDE = 150, 180
 """Px of height the lines need under the matrix, and of width beside it."""
 HELP = (
     "Each row is a query: the token that is being computed. Each column is a key: a token it may read. A cell is how "
@@ -76,7 +77,10 @@ class AttentionPanel(Panel):
         self.body.addWidget(self.controls)
         self.body.addWidget(self._split, 1)
         self._side_wanted: bool | None = None
-        self._sized = False
+        self._own_sizes = self._own_lines = False
+        self._line_sizes = [1, 1]
+        self._split.splitterMoved.connect(self._on_split_moved)
+        self._left.splitterMoved.connect(self._on_lines_moved)
         self._arrange()
         self._connect_map(self.main)
         self.controls.gridToggled.connect(self.toggle_grid)
@@ -116,7 +120,7 @@ class AttentionPanel(Panel):
         self._show_side()
         for view in self.maps():
             view.sync(titled=bool(self.pinned))
-        if self.side.isVisible():
+        if self.side.isVisible() or self.side.split:
             self.side.sync()
 
     def maps(self) -> tuple[MapView, ...]:
@@ -164,20 +168,41 @@ class AttentionPanel(Panel):
         self.side.setVisible(shown)
         self._left.setVisible(not (shown and narrow))
         self._place_lines(shown=shown, narrow=narrow)
-        if shown and not narrow and not self._sized:
-            self._sized = True
-            side = self.ctx.theme.px(SIDE_WIDTH)
+        if shown and not narrow and not self._own_sizes:
+            side = self._side_width()
             self._split.setSizes([max(self.width() - side - 36, 200), side])
+        if self.side.split and not self._own_lines:
+            self._left.setSizes(self._line_sizes)
+
+    def _side_width(self) -> int:
+        """Of the heads' place: what the square matrix leaves, where the lines do not take it."""
+        px = self.ctx.theme.px
+        left = self.width() - 36 - round((self.height() - px(60)) * 1.04) - px(12)
+        alone = not self.side.split and len(self.maps()) == 1
+        return min(max(px(SIDE_WIDTH), left), px(MOST_SIDE)) if alone else px(SPLIT_SIDE)
+
+    def _on_split_moved(self, *_: object) -> None:
+        self._own_sizes = True
+
+    def _on_lines_moved(self, *_: object) -> None:
+        self._own_lines = True
 
     def _place_lines(self, *, shown: bool, narrow: bool) -> None:
         """Row, column and entropy go where the square matrix leaves room: under it, or between it and the heads; else
         they share the heads' place."""
-        px, side = self.ctx.theme.px, self.side.width() if self._sized else self.ctx.theme.px(SIDE_WIDTH)
-        width, height = self.width() - side - 36, self.height() - px(60)
-        stays = 0 if self.side.split else 30
+        px = self.ctx.theme.px
+        side = 0 if not shown else self.side.width() if self._own_sizes else px(SPLIT_SIDE)
+        width, height = self.width() - side - (36 if shown else 24), self.height() - px(60)
+        stays = 0 if self.side.split else 10
         under, beside = height - width * 0.97, width - height * 1.04 - px(20)
-        split = shown and not narrow and (under >= px(UNDER + stays) or beside >= px(BESIDE + stays))
+        split = (
+            self.ctx.session.run is not None
+            and not narrow
+            and (under >= px(UNDER + stays) or beside >= px(BESIDE + stays))
+        )
         way = Qt.Orientation.Horizontal if beside > under else Qt.Orientation.Vertical
+        room, spare = (width, beside) if way == Qt.Orientation.Horizontal else (self.height(), under)
+        self._line_sizes = [round(room - spare), round(spare)]
         if split == self.side.split and (not split or way == self._left.orientation()):
             return
         self.side.set_split(split=split, wide=split and way == Qt.Orientation.Vertical)
@@ -185,8 +210,6 @@ class AttentionPanel(Panel):
             self._left.setOrientation(way)
             self._left.addWidget(self.side.lines)
             self.side.lines.show()
-            room, spare = (width, beside) if way == Qt.Orientation.Horizontal else (self.height(), under)
-            self._left.setSizes([round(room - spare), round(spare)])
         self.mark("view")
 
     def _sync_pins(self) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
-SHORT = 640
+SHORT = 580
 CDF, CDF_STRIP = 92, 40
 STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 

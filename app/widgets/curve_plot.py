@@ -149,7 +149,7 @@ class CurvePlot(CursorPlot):
 
     def _paint_axis(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF, high: float) -> None:
         colours = self._theme.palette
-        for value in ticks(0.0, high, max(1, int(plot.height() // (metrics.height() * 1.6)))):
+        for value in ticks(0.0, high, max(2, int(plot.height() // (metrics.height() * 1.6)))):
             y = plot.bottom() - value / high * plot.height()
             painter.setPen(QPen(colours.line, 1))
             painter.drawLine(QPointF(plot.left(), round(y) + 0.5), QPointF(plot.right(), round(y) + 0.5))

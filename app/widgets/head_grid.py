@@ -240,7 +240,8 @@ class HeadGrid(PointedSheet[Head]):
                 continue
             rect = layout.rect(layer, 0).translated(-offset)
             painter.setPen(self._theme.palette.text if layer == chosen else self._theme.palette.secondary)
-            place = QRectF(0, rect.center().y() - metrics.height() / 2, layout.left - 6 - offset.x(), metrics.height())
+            left = rect.left() - layout.left
+            place = QRectF(left, rect.center().y() - metrics.height() / 2, layout.left - 6, metrics.height())
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(layer))
 
     def _paint_frames(self, painter: QPainter) -> None:
@@ -269,8 +270,12 @@ class HeadGrid(PointedSheet[Head]):
 
     def _paint_header(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
         """Brackets over the heads that share a KV head, and head numbers as far as they fit."""
-        colours, metrics = self._theme.palette, QFontMetricsF(painter.font())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+        for stack in range(layout.stacks):
+            self._paint_header_of(painter, layout, offset - QPointF(stack * layout.apart, 0))
+
+    def _paint_header_of(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
+        colours, metrics = self._theme.palette, QFontMetricsF(painter.font())
         grouped = self._group > 1
         numbers_y = layout.header - metrics.descent() - 4
         for first in range(0, self._n_heads, self._group) if grouped else ():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,14 @@ LEAST, MOST = 8.0, 28.0
 SCROLLED = 15.0
 """At most, where there are too many layers to see all at once."""
 GROUP_GAP = 7.0
+STACK_GAP = 14.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GridLayout:
     """`side`: of a thumbnail; `pitch`: from one row to the next; `left`, `header`: room for numbers and brackets.
-    `order`: heads by rank (layer · heads + head), None when they lie by layer."""
+    `order`: heads by rank (layer · heads + head), None when they lie by layer; then `stacks` of layers, `apart` px from
+    one to the next, stand beside one another."""
 
     shape: tuple[int, int]
     side: float
@@ -33,23 +35,32 @@ class GridLayout:
     group: int
     order: NDArray[np.int64] | None = None
     columns: int = 1
+    stacks: int = 1
+    apart: float = 0.0
+
+    @property
+    def per_stack(self) -> int:
+        """Layers of a stack."""
+        return max(1, -(-self.shape[0] // self.stacks))
 
     @property
     def width(self) -> float:
         if self.order is not None:
             return self.left + self.columns * self.step
-        return self.rect(0, self.shape[1] - 1).right() + 3 if self.shape[1] else 0.0
+        return self.rect(max(self.shape[0] - 1, 0), self.shape[1] - 1).right() + 3 if self.shape[1] else 0.0
 
     @property
     def height(self) -> float:
-        rows = self.shape[0] if self.order is None else -(-len(self.order) // self.columns)
+        rows = self.per_stack if self.order is None else -(-len(self.order) // self.columns)
         return self.header + rows * self.pitch + 2
 
     def rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail lies on the whole sheet."""
         if self.order is None:
             gaps = head // self.group * (GROUP_GAP - (self.step - self.side)) if self.group > 1 else 0.0
-            return QRectF(self.left + head * self.step + gaps, self.header + layer * self.pitch, self.side, self.side)
+            stack, row = divmod(layer, self.per_stack)
+            left = self.left + stack * self.apart + head * self.step + gaps
+            return QRectF(left, self.header + row * self.pitch, self.side, self.side)
         place = int(self._places()[layer * self.shape[1] + head])
         row, column = divmod(place, self.columns)
         return QRectF(self.left + column * self.step, self.header + row * self.pitch, self.side, self.side)
@@ -65,12 +76,13 @@ class GridLayout:
             if not 0 <= column < self.columns or place >= len(self.order):
                 return None
             return self._head(place)
-        if row >= self.shape[0]:
+        if row >= self.per_stack:
             return None
-        for head in range(self.shape[1]):
-            rect = self.rect(row, head)
-            if rect.left() - 1 <= point.x() <= rect.right() + 1:
-                return row, head
+        for layer in range(row, self.shape[0], self.per_stack):
+            for head in range(self.shape[1]):
+                rect = self.rect(layer, head)
+                if rect.left() - 1 <= point.x() <= rect.right() + 1:
+                    return layer, head
         return None
 
     def heads_between(self, top: float, bottom: float) -> Iterator[Head]:
@@ -78,9 +90,10 @@ class GridLayout:
         first = max(0, math.floor((top - self.header) / self.pitch))
         last = math.ceil((bottom - self.header) / self.pitch)
         if self.order is None:
-            for layer in range(first, min(last, self.shape[0])):
-                for head in range(self.shape[1]):
-                    yield layer, head
+            for layer in range(self.shape[0]):
+                if first <= layer % self.per_stack < last:
+                    for head in range(self.shape[1]):
+                        yield layer, head
         else:
             for place in range(first * self.columns, min(last * self.columns, len(self.order))):
                 yield self._head(place)
@@ -117,16 +130,26 @@ def by_layer(
     shape: tuple[int, int], group: int, *, width: float, height: float, left: float, header: float, gap: float
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
-    and they stay at least 12 px; never under 8 px."""
+    and they stay at least 12 px; never under 8 px. Where there is width for it the layers stand in stacks beside one
+    another, and are larger."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
     down = (height - header - 2) / max(n_layers, 1) - gap
     side = math.floor(min(max(min(across, down) if down >= 12 else min(across, SCROLLED), LEAST), MOST))
+    stacks = 1
+    for count in (2, 3):
+        room = (width - (count - 1) * STACK_GAP) / count
+        fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
+        fits_down = (height - header - 2) / max(-(-n_layers // count), 1) - gap
+        larger = math.floor(min(fits_across, fits_down, MOST))
+        if larger >= 12 and larger > side + 1:
+            side, across, stacks = larger, fits_across, count
     between = 3.0 if side < across - 1 else 2.0
-    return GridLayout(
+    layout = GridLayout(
         shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1)
     )
+    return replace(layout, stacks=stacks, apart=layout.width + STACK_GAP) if stacks > 1 else layout
 
 
 def by_rank(metric: NDArray[np.float32], *, width: float, side: float, label: float) -> GridLayout:
