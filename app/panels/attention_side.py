@@ -270,7 +270,8 @@ class SideView(QWidget):
     def _on_row(self, reply: LineReply, arrays: Arrays) -> None:
         pieces, first_decode = self._pieces()
         stage = self._ctx.selection.stage
-        self.row.set_values(pieces, np.asarray(arrays["values"]), name=value_name(stage), first_decode=first_decode)
+        self.row.set_values(pieces, np.asarray(arrays["values"]), name=value_name(stage), first_decode=first_decode,
+                             signed=stage in SIGNED_STAGES)  # fmt: skip
         self.row_words.set_parts(_named(tr("query"), pieces, reply.index))
         for line, name, value in (
             (self.row_entropy, tr("entropy"), reply.entropy),
@@ -281,7 +282,8 @@ class SideView(QWidget):
     def _on_column(self, reply: LineReply, arrays: Arrays) -> None:
         pieces, first_decode = self._pieces()
         stage = self._ctx.selection.stage
-        self.column.set_values(pieces, np.asarray(arrays["values"]), name=value_name(stage), first_decode=first_decode)
+        self.column.set_values(pieces, np.asarray(arrays["values"]), name=value_name(stage), first_decode=first_decode,
+                             signed=stage in SIGNED_STAGES)  # fmt: skip
         total: list[Part] = [("  " + tr("in all") + " ", "secondary"), (figure(reply.total, 4), "strong")]
         self.column_words.set_parts([*_named(tr("key"), pieces, reply.index), *total])
 

@@ -13,6 +13,7 @@ from app.i18n import tr
 from app.panels.attention_copy import number
 from app.widgets.data_table import Column
 from app.widgets.fact_list import Fact
+from app.widgets.sign_colours import SIGNS
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def neuron_columns(reply: NeuronsReply, neurons: list[Neuron]) -> list[Column]:
         Column(name=tr("product") if reply.gated else tr("after"), texts=[figure(n.post, 3) for n in neurons])
     )
     bars = np.array([n.post / most for n in neurons], dtype=np.float32)
-    columns.append(Column(name="", bars=bars, colours=("amber", "accent")))  # as the map beside it: negative is blue
+    columns.append(Column(name="", bars=bars, colours=SIGNS))
     return columns
 
 

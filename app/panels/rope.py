@@ -32,6 +32,7 @@ from app.widgets.fact_list import FactList
 from app.widgets.line_plot import Line, LinePlot, Mark
 from app.widgets.rotary_planes import PlaneGrid, Planes, PlaneView
 from app.widgets.segmented import Segmented
+from app.widgets.sign_colours import SIGNS
 from app.widgets.ticks import figure, short
 from app.widgets.value_combo import Choice, ValueCombo
 from model.protocol.rope_requests import GetRope, RopeReply
@@ -54,8 +55,9 @@ HELP = (
     "R(m)q · R(n)k = q · R(n−m)k: turning both by the same angle changes nothing, so the score knows the distance "
     'alone. The line "shift both" measures that on this model\'s own numbers.\n\n'
     "Dashed arrows: before rotation; solid: after. Blue is q, amber is k. The ground of a small plane, and its bar, "
-    "is what the pair adds to q·k. The curve keeps the content and lets the distance grow; What if shows the same q "
-    "and k under other scalings, under no rotation, and the fixed sinusoidal encoding.\n\n"
+    "is what the pair adds to q·k, in the colours of the signed heat maps: gold for more, blue for less. The curve "
+    "keeps the content and lets the distance grow; What if shows the same q and k under other scalings, under no "
+    "rotation, and the fixed sinusoidal encoding.\n\n"
     "Look for: slow pairs (long λ) that carry content whatever the distance, and fast pairs that make a head prefer "
     "one distance, such as the token just before."
 )
@@ -244,7 +246,7 @@ class RopePanel(Panel):
             Column(name="‖q‖", texts=[figure(float(np.hypot(*v)), 3) for v in planes.q_after]),
             Column(name="‖k‖", texts=[figure(float(np.hypot(*v)), 3) for v in planes.k_after]),
             Column(name=tr("adds to q·k"), texts=[figure(float(v)) for v in planes.share]),
-            Column(name="", bars=planes.share / np.float32(most)),
+            Column(name="", bars=planes.share / np.float32(most), colours=SIGNS),
         ])  # fmt: skip
 
     def _follow_hover(self) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.cursor_plot import CursorPlot
+from app.widgets.sign_colours import sign_colour
 from app.widgets.ticks import figure, short, ticks
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class BarPlot(CursorPlot):
                 painter.setBrush(colours.accent_tint if bar == self.cursor_at else colours.hover)
                 painter.drawRect(QRectF(left, plot.top(), pitch, plot.height()))
             height = value / (high - low) * plot.height()
-            painter.setBrush(colours.accent if value >= 0 else colours.amber)
+            painter.setBrush(sign_colour(negative=value < 0))
             gap = min(1.5, pitch * 0.2)
             painter.drawRect(QRectF(left + gap / 2, zero - max(height, 0), pitch - gap, max(abs(height), 0.6)))
 

@@ -12,6 +12,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
+from app.widgets.sign_colours import SIGNS
 from app.widgets.table_style import CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
 from app.widgets.ticks import figure
 
@@ -32,6 +33,7 @@ class BarModel(SheetModel):
         self._values: NDArray[np.float32] = np.empty(0, dtype=np.float32)
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._largest = 1.0
+        self.signed = False
         self._first_decode: int | None = None
         self.value_name = ""
         self.ranked = False
@@ -65,7 +67,7 @@ class BarModel(SheetModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return self.side(column)
         if role == Role.BARS and column == BAR:
-            return ((abs(value) / self._largest, "accent" if value >= 0 else "amber"),)
+            return ((abs(value) / self._largest, SIGNS[value < 0] if self.signed else "accent"),)
         if role == Role.MONO:
             return column == TOKEN
         if role == Role.VOICE:
@@ -104,10 +106,12 @@ class BarTable(QTableView):
         name: str = "",
         first_decode: int | None = None,
         ranked: bool = False,
+        signed: bool = False,
     ) -> None:
         """`values`: one a position, NaN where masked; `name`: what they are. `ranked`: tokens of no position, counted
-        from 1, largest first."""
+        from 1, largest first. `signed`: bars have the colours of their sign, as they have where a value is negative."""
         self._model.value_name, self._model.ranked = name, ranked
+        self._model.signed = signed or bool(np.nanmin(values, initial=0.0) < 0)
         self._model.set_values(pieces, values, first_decode)
         self._fit_columns()
         self.scrollToTop()

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.i18n import tr
 from app.widgets.cursor_plot import CursorPlot
+from app.widgets.sign_colours import sign_colour
 from app.widgets.ticks import figure, short
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class PlaneGrid(CursorPlot):
         for pair in range(planes.count):
             cell = self.cell(pair).adjusted(2, 2, -2, -2)
             share = float(planes.share[pair])
-            ground = QColor(colours.accent if share >= 0 else colours.amber)
+            ground = QColor(sign_colour(negative=share < 0))
             ground.setAlphaF(0.38 * math.sqrt(abs(share) / most))
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ground)

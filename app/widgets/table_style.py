@@ -20,6 +20,8 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
+from app.widgets.sign_colours import bar_colour
+
 if TYPE_CHECKING:
     from app.theme import Theme
 
@@ -28,7 +30,8 @@ NO_PARENT = QModelIndex()
 
 
 class Role(IntEnum):
-    """Data roles of ours. BARS: tuple of (share 0 … 1, colour token), drawn one over the other. VOICE: colour token."""
+    """Data roles of ours. BARS: tuple of (share 0 … 1, colour token or sign), drawn one over the other. VOICE: colour
+    token."""
 
     BARS = Qt.ItemDataRole.UserRole + 1
     VOICE = Qt.ItemDataRole.UserRole + 2
@@ -125,7 +128,7 @@ class CellDelegate(QStyledItemDelegate):
             if share > 0:
                 # A bar that stands for something is never thinner than a pixel and a half.
                 width = max(1.5, inside.width() * min(share, 1.0))
-                painter.setBrush(getattr(self._theme.palette, token))
+                painter.setBrush(bar_colour(self._theme.palette, token))
                 painter.drawRoundedRect(QRectF(inside.left(), inside.center().y() - height / 2, width, height), 2, 2)
         painter.restore()
 

@@ -9,26 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.panels.step_table import StepRow, StepTable
 from app.theme import Theme
+from app.widgets.bar_plot import BarPlot
 from app.widgets.bar_table import BarTable
 from app.widgets.candidate_table import TOKEN_LEAST, CandidateTable, probability
 from app.widgets.cdf_plot import CdfPlot
 from app.widgets.curve_plot import CurvePlot, Series, extremes
+from app.widgets.data_table import Column, DataTable
 from app.widgets.growth_plot import Growth, GrowthPlot
 from app.widgets.head_grid import HeadGrid
 from app.widgets.head_grid_layout import by_layer, by_rank
 from app.widgets.info_button import InfoButton
 from app.widgets.readout import Readout
+from app.widgets.sign_colours import SIGNS, bar_colour
 from app.widgets.stage_tiles import StageTiles, percent
 from app.widgets.table_style import Role
 from app.widgets.thumbnails import fit_stack
 from app.widgets.ticks import figure, nice_step, ticks
-from model.colormaps import lut
+from model.colormaps import colormap_for, lut
 from model.protocol.values import Candidate
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -113,6 +117,34 @@ def test_the_step_tables_entropy_gives_way_to_the_token(qtbot: QtBot, theme: The
     assert table.viewport().rect().contains(row.center())
     table.resize(width, 60)
     assert table.viewport().rect().contains(table.visualRect(table.model().index(39, 1)).center())
+
+
+def test_signed_bars_have_the_ends_of_the_signed_heat_maps(qtbot: QtBot, theme: Theme) -> None:
+    blue, gold = (QColor(*lut(colormap_for("viridis", signed=True))[at].tolist()[:3]) for at in (1, 255))
+    assert blue.blue() > blue.red()
+    plot = BarPlot(theme, "shares")
+    qtbot.addWidget(plot)
+    plot.resize(300, 160)
+    plot.set_values(np.array([2.0, -2.0], np.float32), ["a", "b"])
+    area, seen = plot.plot_rect(), plot.grab().toImage()
+    for x, share, colour in ((0.25, 0.25, gold), (0.75, 0.75, blue)):
+        at = QPoint(round(area.left() + area.width() * x), round(area.top() + area.height() * share))
+        assert seen.pixelColor(at).name() == colour.name()
+    bars = Column(name="", bars=np.array([1.0, -1.0], np.float32), colours=SIGNS)
+    table = DataTable(theme, "shares")
+    qtbot.addWidget(table)
+    table.set_columns([Column(name="n", texts=["a", "b"]), bars])
+    tokens = [table.model().index(row, 1).data(Role.BARS)[0][1] for row in (0, 1)]
+    assert [bar_colour(theme.palette, token).name() for token in tokens] == [gold.name(), blue.name()]
+    rows = BarTable(theme, "Row")
+    qtbot.addWidget(rows)
+    for values, signed, names in (
+        ([1.0, -1.0], False, ["positive", "negative"]),
+        ([1.0, 0.5], True, ["positive", "positive"]),
+        ([1.0, 0.5], False, ["accent", "accent"]),
+    ):
+        rows.set_values(["a", "b"], np.array(values, np.float32), signed=signed)
+        assert [rows.model().index(row, 2).data(Role.BARS)[0][1] for row in (0, 1)] == names
 
 
 def test_probabilities_keep_what_means_something() -> None:
@@ -214,7 +246,7 @@ def test_bars_are_sorted_and_masked_ones_left_out(qtbot: QtBot, theme: Theme) ->
     table.set_values(["a", "b", "c", "d"], values, name="weight", first_decode=3)
     model = table.model()
     assert [model.index(row, 1).data() for row in range(model.rowCount())] == ["c", "a", "d"]
-    assert model.index(2, 2).data(Role.BARS)[0][1] == "amber"
+    assert model.index(2, 2).data(Role.BARS)[0][1] == "negative"
     clicked: list[int] = []
     table.positionClicked.connect(clicked.append)
     table.show()
