@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
@@ -25,7 +25,7 @@ from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable
 from app.widgets.info_button import InfoButton
-from app.widgets.readout import Part, Readout
+from app.widgets.readout import Part, Readout, parts_width
 from app.widgets.segmented import Segmented
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 MOST_COPIED = 65_536
 LIST_WIDTH = 220
-LEAST_HEIGHT, LEAST_AXES = 84, 150
+LEAST_HEIGHT, LEAST_AXES = 62, 150
+LOW = 240
+"""Px at 100 % text: under it the formula stands beside the statistics, or is left to the card."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +65,7 @@ class DetailView(QWidget):
         theme = panel.ctx.theme
         self.shown: Shown | None = None
         self.folded: Folded | None = None
+        self._large = False
         self._asked: GetWalkTensor | None = None
         self.title = ElidedLabel()
         self.title.setFont(theme.font("title"))
@@ -98,6 +101,7 @@ class DetailView(QWidget):
     def show_op(self, shown: Shown | None, *, large: bool) -> None:
         """Draws an operation, or nothing."""
         before, self.shown = self.shown, shown
+        self._large = large
         self.back.setVisible(large)
         if shown is None:
             self.heat.clear()
@@ -109,6 +113,7 @@ class DetailView(QWidget):
         self.formula.setText(op.formula)
         self.formula.setFont(self._ctx.theme.font("mono"))
         self.stats.set_parts(statistics(op))
+        self._arrange()
         self.what.set_enabled("parts", op.parts_rows != "one")
         self.what.set_enabled("positions", op.at_positions)
         if before is None or before.op.id != op.id:
@@ -145,7 +150,24 @@ class DetailView(QWidget):
         cols = [self.heat.col_axis.piece(i) for i in range(*tile.cols)]
         return rows, cols, np.asarray(tile.values)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
     # inside: drawing
+
+    def _arrange(self) -> None:
+        """Where it is low, the formula and the statistics share a line; where that is too long, the card has it."""
+        theme = self._ctx.theme
+        low = self.height() < theme.px(LOW)
+        needed = QFontMetricsF(self.formula.font()).horizontalAdvance(self.formula.text()) + 24
+        needed += parts_width(theme, self.stats.shown())
+        beside = low and needed <= self.width()
+        way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
+        self._facts.setDirection(way)
+        self._facts.setSpacing(20 if beside else 3)
+        self.formula.setWordWrap(not beside)
+        self.formula.setVisible(beside or not low or self._large)
 
     def _draw_token(self, shown: Shown) -> None:
         values, op = shown.values, shown.op
@@ -410,14 +432,17 @@ class DetailView(QWidget):
         holder.addWidget(self.picture, 1)
         holder.addLayout(side)
         self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))
-        for part in (self.heat, self.table, self.list):  # the panel is often low: what is cut off can be scrolled
+        for part in (self.heat, self.table, self.list):  # so little that the readout under them stays in a low dock
             part.setMinimumHeight(self._ctx.theme.px(LEAST_HEIGHT))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)
         column.addLayout(head)
-        column.addWidget(self.formula)
-        column.addWidget(self.stats)
+        self._facts = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._facts.setSpacing(3)
+        self._facts.addWidget(self.formula)
+        self._facts.addWidget(self.stats, 1)
+        column.addLayout(self._facts)
         column.addLayout(holder, 1)
         column.addWidget(self.readout)
 

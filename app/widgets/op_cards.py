@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -62,6 +63,7 @@ class OpCards(QAbstractScrollArea):
         self._cards: tuple[Card, ...] = ()
         self._tables: dict[bool, Colours] = {}
         self._images: dict[int, QImage] = {}
+        self._rows: list[tuple[float, float]] | None = None
         self._chosen, self._hovered = 0, -1
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -75,10 +77,10 @@ class OpCards(QAbstractScrollArea):
 
     def set_cards(self, cards: Sequence[Card], tables: dict[bool, Colours]) -> None:
         """`tables`: colours of signed and of one-signed pictures."""
-        count = len(self._cards)
+        before = [card.formula for card in self._cards]
         self._cards, self._tables = tuple(cards), tables
         self._images = {}
-        if count != len(self._cards):
+        if before != [card.formula for card in self._cards]:
             self._relayout()
         self._describe()
         self.viewport().update()
@@ -104,12 +106,24 @@ class OpCards(QAbstractScrollArea):
 
     def card_rect(self, index: int) -> QRectF:
         """Where a card is in the viewport."""
-        columns = self.columns
-        width = (self.viewport().width() - (columns - 1) * (GAP + ARROW)) / columns
-        row, col = divmod(index, columns)
-        height = self._theme.px(HEIGHT)
-        top = row * (height + GAP) - self.verticalScrollBar().value()
+        width = self._card_width()
+        row, col = divmod(index, self.columns)
+        top, height = self._row_places()[row]
+        top -= self.verticalScrollBar().value()
         return QRectF(col * (width + GAP + ARROW), top, width, height).adjusted(0.5, 0.5, -0.5, -0.5)
+
+    def formula_lines(self, index: int) -> list[str]:
+        """A card's formula as it is written there: broken at spaces, never cut."""
+        font = QFontMetricsF(self._theme.font("mono_small"))
+        room = self._card_width() - 2 * PADDING - 1
+        lines: list[str] = []
+        for word in self._cards[index].formula.split(" "):
+            longer = f"{lines[-1]} {word}" if lines else word
+            if lines and font.horizontalAdvance(longer) <= room:
+                lines[-1] = longer
+            else:
+                lines.append(word)
+        return lines
 
     def card_at(self, point: QPointF) -> int:
         for index in range(len(self._cards)):
@@ -192,8 +206,10 @@ class OpCards(QAbstractScrollArea):
         self._text(painter, line.adjusted(0, 0, -shape - INFO - 8, 0), card.title, ui, colours.text)
         self._text(painter, line.adjusted(0, 0, -INFO - 2, 0), card.shape, hint, colours.secondary, right=True)
         self._paint_info(painter, self._info_rect(rect))
-        line = QRectF(inside.left(), line.bottom() + 1, inside.width(), QFontMetricsF(mono).height())
-        self._text(painter, line, card.formula, mono, colours.text)
+        line.translate(0, 1)
+        for text in self.formula_lines(index):
+            line = QRectF(inside.left(), line.bottom(), inside.width(), QFontMetricsF(mono).height())
+            self._text(painter, line, text, mono, colours.text)
         foot = QRectF(inside.left(), inside.bottom() - hints.height(), inside.width(), hints.height())
         self._text(painter, foot, card.foot, hint, colours.secondary)
         picture = QRectF(inside.left(), line.bottom() + 3, inside.width(), max(foot.top() - line.bottom() - 6, 2))
@@ -253,12 +269,30 @@ class OpCards(QAbstractScrollArea):
             self.viewport().update()
 
     def _relayout(self) -> None:
-        bar, height = self.verticalScrollBar(), self._theme.px(HEIGHT) + GAP
-        rows = -(-len(self._cards) // self.columns)
+        self._rows = None
+        bar, rows = self.verticalScrollBar(), self._row_places()
+        end = rows[-1][0] + rows[-1][1] if rows else 0.0
         bar.setPageStep(self.viewport().height())
-        bar.setSingleStep(height // 2)
-        bar.setRange(0, max(0, rows * height - GAP - self.viewport().height()))
+        bar.setSingleStep((self._theme.px(HEIGHT) + GAP) // 2)
+        bar.setRange(0, max(0, math.ceil(end - self.viewport().height())))
         self.viewport().update()
+
+    def _card_width(self) -> float:
+        columns = self.columns
+        return (self.viewport().width() - (columns - 1) * (GAP + ARROW)) / columns
+
+    def _row_places(self) -> list[tuple[float, float]]:
+        """Top and height of every row of cards: as high as the longest formula in it needs."""
+        if self._rows is None:
+            line, top, columns = QFontMetricsF(self._theme.font("mono_small")).height(), 0.0, self.columns
+            self._rows = []
+            for first in range(0, len(self._cards), columns):
+                in_row = range(first, min(first + columns, len(self._cards)))
+                most = max(len(self.formula_lines(index)) for index in in_row)
+                height = math.ceil(self._theme.px(HEIGHT) + (most - 1) * line)
+                self._rows.append((top, height))
+                top += height + GAP
+        return self._rows
 
     def _reveal(self, index: int) -> None:
         rect, bar = self.card_rect(index), self.verticalScrollBar()

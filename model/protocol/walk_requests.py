@@ -117,8 +117,8 @@ class WalkTensorReply:
 @dataclass(frozen=True, kw_only=True)
 class GetWalkTensor(Request):
     """The matrix behind operation `op`: its parts, or its result at every position. `rows`, `cols` half-open, (0, 0)
-    all; `height`, `width`: pixels at most. Arrays: `pixels` uint8 (h, w) by `scale`, 0 masked; unpooled and small enough
-    also `values` float32 (h, w)."""
+    all; `height`, `width`: pixels at most. Arrays: `pixels` uint8 (h, w) by `scale`, 0 masked; unpooled and small
+    enough also `values` float32 (h, w)."""
 
     place: WalkPlace
     op: str

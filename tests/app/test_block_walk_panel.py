@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
@@ -302,3 +302,25 @@ def test_masked_cells_of_cards_take_the_new_theme_s_colour(qtbot: QtBot, tmp_pat
     panel.ctx.theme.set_choice("light")
     settled(qtbot, panel, bench)
     assert panel.cards._tables[True][0] == panel.ctx.theme.palette.masked.rgb() != before
+
+
+def test_a_low_dock_keeps_the_readout_in_sight_and_cards_cut_no_formula(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(1380, 209))
+    assert panel.minimumSizeHint().height() <= 209
+    for op in ("attn.norm", "attn.pattern", "mlp.down"):
+        panel._choose(ids(panel).index(op))
+        settled(qtbot, panel, bench)
+        readout = panel.detail.readout
+        assert readout.mapTo(panel, readout.rect().bottomLeft()).y() < panel.height()
+    font = QFontMetricsF(panel.ctx.theme.font("mono_small"))
+    assert panel.walk is not None
+    broken = 0
+    for index, op in enumerate(panel.walk.ops):
+        lines, rect = panel.cards.formula_lines(index), panel.cards.card_rect(index)
+        assert " ".join(lines) == op.formula
+        assert all(font.horizontalAdvance(line) <= rect.width() - 2 * 8 for line in lines)
+        broken += len(lines) > 1
+    assert broken
+    first, last = panel.cards.card_rect(0), panel.cards.card_rect(len(ids(panel)) - 1)
+    bar = panel.cards.verticalScrollBar()
+    assert last.bottom() - first.top() == pytest.approx(bar.maximum() + bar.pageStep(), abs=2)
