@@ -104,10 +104,10 @@ class ModelPanel(Panel):
             return
         self._show_checks()
         state = (model, session.n_prompt if session.run is not None else 0)
-        if state != self._asked or Topic.MODEL in changes:
+        if state != self._asked or changes & {Topic.MODEL, Topic.RUN}:
             self._asked = state
             self.source.set_facts(source_facts(model))
-            self.ask(GetModelCard(), self._on_card, slot="card", on_error=self._on_card_error)
+            self.ask(GetModelCard(tokens=state[1]), self._on_card, slot="card", on_error=self._on_card_error)
 
     def check_or_cancel(self) -> None:
         """Runs every check, or stops doing so."""

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.model_card import DRAWN, ModelPanel, plan
 from app.panels.model_outline import outline_lines
+from app.session import Topic
 from app.theme import Theme
 from model.loading import LoadedModel
 from model.protocol.card_requests import GetModelCard
@@ -71,6 +72,10 @@ def test_counts_and_costs_are_the_models(qtbot: QtBot, tmp_path: Path) -> None:
     settled(qtbot, panel, bench)
     assert "prefill of 20 tokens" in dict(panel.costs.as_lines())
     assert dict(panel.source.facts)["Device"] == "cpu"
+    bench.engine.context.run = None  # the engine was started again: the model is open, the run on its way
+    bench.session.changed.emit(Topic.MODEL)
+    settled(qtbot, panel, bench)
+    assert "prefill of 20 tokens" in dict(panel.costs.as_lines())
 
 
 @pytest.mark.parametrize(
