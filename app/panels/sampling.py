@@ -16,6 +16,7 @@ from app.panels.run_tables import sampling_tables
 from app.session import Topic
 from app.widgets.candidate_table import CandidateTable
 from app.widgets.cdf_plot import CdfPlot
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.mapping import Linear, Log, Mapping, Number, Whole
 from app.widgets.readout import Readout
 from app.widgets.slider_row import SliderRow
@@ -75,6 +76,7 @@ class SamplingPanel(Panel):
         self._delay.setSingleShot(True)
         self._delay.setInterval(SEARCH_DELAY_MS)
         self._delay.timeout.connect(lambda: self.ctx.session.sampling.set_search(self.search.text().strip()))
+        self.search.setText(self.ctx.session.sampling.search)  # typed before the language was changed
         self.search.textChanged.connect(lambda _text: self._delay.start())
         self.table.doubleClicked.disconnect()  # one click branches; the second of two must not branch again
         self.table.clicked.connect(lambda index: self._branch_row(index.row()))
@@ -88,6 +90,10 @@ class SamplingPanel(Panel):
         self.note.setProperty("role", "hint")
         self.body.addLayout(sliders)
         self.body.addWidget(self.tiles)
+        self.missing = ElidedLabel()
+        self.missing.setProperty("role", "error")
+        self.missing.hide()
+        self.body.addWidget(self.missing)
         self.body.addWidget(self.table, 1)
         self.body.addWidget(self.cdf)
         self.body.addWidget(self.draw)
@@ -130,6 +136,9 @@ class SamplingPanel(Panel):
         self.table.set_candidates(rows, reply.would_pick, place=(self.ctx.session.run_id, reply.node))
         self.search.setProperty("bad", bool(self.search.text().strip()) and not found)
         self.search.style().polish(self.search)
+        searched = self.ctx.session.sampling.searched
+        self.missing.setText(tr("No token contains {text}", text=f"\u2039{searched}\u203a"))
+        self.missing.setVisible(bool(searched) and not found and searched == self.search.text().strip())
         cdf = self.ctx.session.sampling.cdf
         if cdf is not None and len(cdf):
             pick = min(int(np.searchsorted(cdf, reply.draw, side="right")), len(cdf) - 1)

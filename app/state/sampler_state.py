@@ -20,7 +20,7 @@ TOP = 40
 
 class SamplerState(QObject):
     """`settings` in force; `version` counts their changes; `distribution` and `cdf` belong to node
-    `distribution.node`. `settingsChanged`, `distributionChanged`."""
+    `distribution.node`, and its `found` to `searched`. `settingsChanged`, `distributionChanged`."""
 
     settingsChanged = Signal()
     distributionChanged = Signal()
@@ -31,7 +31,7 @@ class SamplerState(QObject):
         self._run: tuple[int, int] | None = None
         self.settings = SamplerSettings()
         self.version = 0
-        self.search = ""
+        self.search = self.searched = ""
         self.distribution: DistributionReply | None = None
         self.cdf: Array | None = None
 
@@ -64,15 +64,16 @@ class SamplerState(QObject):
     def _ask(self) -> None:
         if self._run is None:
             return
-        asked = self._run
+        asked, search = self._run, self.search
 
         def done(reply: DistributionReply, arrays: Arrays) -> None:
             if self._run == asked:
+                self.searched = search
                 self.distribution, self.cdf = reply, arrays.get("cdf")
                 self.distributionChanged.emit()
 
         self._engine.request(
-            GetDistribution(node=asked[1], settings=self.settings, top=TOP, search=self.search),
+            GetDistribution(node=asked[1], settings=self.settings, top=TOP, search=search),
             on_reply=done,
             on_error=_quiet,
             slot="session.distribution",
