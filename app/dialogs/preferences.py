@@ -6,7 +6,7 @@ import shlex
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from PySide6.QtCore import Qt, QTimer, QUrl
+from PySide6.QtCore import QPoint, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QDialog,
@@ -44,6 +44,8 @@ THEMES = {"system": "As the system", "light": "Light", "dark": "Dark"}
 
 class PreferencesDialog(QDialog):
     """Every preference that has no better place. What needs the model or the engine again says so, with a button."""
+
+    languageChosen = Signal(QPoint)  # where the dialog stood
 
     def __init__(self, ctx: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -185,8 +187,9 @@ class PreferencesDialog(QDialog):
     # acting
 
     def _use_language(self) -> None:
-        # The dialog is in the old language from now on: it closes, and whoever wants more opens it in the new one.
+        # The dialog is in the old language from now on: it closes, and whoever opened it opens another in its place.
         self._ctx.settings.update(language=self.language.currentData())
+        self.languageChosen.emit(self.pos())
         self.accept()
 
     def _use_next(self, **changes: object) -> None:

@@ -12,6 +12,7 @@ from app.i18n import tr
 from app.settings import log_folder
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QPoint
     from PySide6.QtWidgets import QDialog
 
     from app.notify import Trouble
@@ -61,12 +62,18 @@ class Sheets:
 
         CommandPalette(self._window.theme, self._window.registry, self._window).open_over(self._window)
 
-    def preferences(self) -> None:
-        """Preferences."""
+    def preferences(self, place: QPoint | None = None) -> None:
+        """Preferences; a new language opens them again in the same place, after the window was made in it."""
         from app.dialogs.preferences import PreferencesDialog  # noqa: PLC0415
 
         assert self._window.ctx is not None
-        _show(PreferencesDialog(self._window.ctx, self._window))
+        window = self._window
+        dialog = PreferencesDialog(self._window.ctx, window)
+        dialog.languageChosen.connect(lambda at: QTimer.singleShot(0, window, lambda: self.preferences(at)))
+        _show(dialog)
+        if place is not None:
+            dialog.move(place)
+            dialog.language.setFocus()
 
     def keys(self) -> None:
         """The sheet of keys."""

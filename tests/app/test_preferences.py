@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.dialogs.preferences import PreferencesDialog
 from app.main import Application
+from app.panels.sampling import SamplingPanel
 from app.settings import Settings, default_path
 from tests.app.shell import TIMEOUT, close_window, window_with
 from tests.model.checkpoint import files
@@ -36,15 +37,33 @@ def opened(application: Application) -> PreferencesDialog:
     return dialog
 
 
+def titles(application: Application) -> list[str]:
+    return [dialog.windowTitle() for dialog in application.window.findChildren(PreferencesDialog)]
+
+
+def sampling(application: Application) -> SamplingPanel:
+    panel = application.window.docks["sampling"].panel
+    assert isinstance(panel, SamplingPanel)
+    return panel
+
+
 def test_looks_change_at_once_and_are_kept(live: Application, qtbot: QtBot) -> None:
     dialog = opened(live)
+    sampling(live).search.setText("kept")
+    assert live.ctx is not None
+    qtbot.waitUntil(lambda: live.ctx is not None and live.ctx.session.sampling.search == "kept", timeout=TIMEOUT)
+    dialog.move(140, 90)
+    qtbot.wait(100)  # the window manager moves it
+    place = dialog.pos()
     dialog.theme.setCurrentIndex(dialog.theme.findData("light"))
     dialog.scale.setValue(130)
     assert live.theme.text_scale == 1.3 and live.settings.values.theme == "light"
     dialog.language.setCurrentIndex(dialog.language.findData("zh_CN"))
-    qtbot.waitUntil(lambda: not live.window.findChildren(PreferencesDialog), timeout=TIMEOUT)
-    dialog = opened(live)
-    assert dialog.windowTitle() == "偏好设置"
+    qtbot.waitUntil(lambda: titles(live) == ["偏好设置"], timeout=TIMEOUT)  # again, in the new language
+    [dialog] = live.window.findChildren(PreferencesDialog)
+    assert dialog.language.currentData() == "zh_CN" and dialog.scale.value() == 130
+    assert (dialog.pos() - place).manhattanLength() < 60  # but for the frame of the window manager
+    assert sampling(live).search.text() == "kept"
     live.settings.save()
     assert Settings(default_path()).values.text_scale == 1.3
     dialog.close()
