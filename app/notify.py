@@ -53,6 +53,10 @@ class Notifier(QObject):
         log.info("%s", text)
         self.message.emit(text)
 
+    def clear(self) -> None:
+        """What was said last is over: something new has begun."""
+        self.message.emit("")
+
     def tell(self, text: str) -> None:
         """A notice that stays until it is closed."""
         log.warning("%s", text)

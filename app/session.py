@@ -373,8 +373,7 @@ class Session(QObject):
     def _on_lost(self) -> None:
         """The engine is gone: what it held is remembered, what was under way is over."""
         self._lost = self.book.kept() or self._lost
-        if self.phase is Phase.PREFILL:
-            self._interrupted = self._redo
+        self._interrupted = self._redo if self.phase is Phase.PREFILL else self._interrupted
         self._steps_wanted = 0
         self.prompt.set_ready(False)
         self.under_way.end()
@@ -420,6 +419,7 @@ class Session(QObject):
             on_progress=self.under_way.on_progress,
             on_error=self._on_prefill_error,
         )
+        self.notify.clear()
         self.under_way.begin(Phase.PREFILL, title, pending)
 
     def _on_chunk(self, part: PrefillPart, _arrays: Arrays) -> None:

@@ -297,7 +297,10 @@ class MainWindow(QMainWindow):
     def _fill_recent_menu(self, menu: QMenu) -> None:
         from app.frame.model_menu import fill_recent  # noqa: PLC0415
 
-        fill_recent(menu.addMenu(tr("Recent models")), self.settings, self._open)
+        recent = menu.addMenu(tr("Recent models"))
+        entry = self.ctx.session.desk.default_entry if self.ctx else None
+        fill_recent(recent, self.settings, self._open, entry.title if entry else tr("The default model"))
+        recent.setEnabled(not recent.isEmpty())
 
     def _fill_panels_menu(self, menu: QMenu) -> None:
         panels = menu.addMenu(tr("Panels"))

@@ -60,9 +60,10 @@ class ModelMenu(QMenu):
             self._session.open_model(self._session.source)
 
 
-def fill_recent(menu: QMenu, settings: Settings, open_source: Open) -> None:
-    """Adds the models used last."""
+def fill_recent(menu: QMenu, settings: Settings, open_source: Open, default: str = "") -> None:
+    """Adds the models used last; the default one, which has no place of its own, under the name given for it."""
     for source in settings.values.recent_models:
-        if source:
-            action = menu.addAction(source if len(source) < LONGEST else f"… {source[2 - LONGEST :]}")
+        name = source or default
+        if name:
+            action = menu.addAction(name if len(name) < LONGEST else f"… {name[2 - LONGEST :]}")
             action.triggered.connect(lambda _checked=False, source=source: open_source(source))

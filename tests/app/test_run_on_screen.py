@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QMimeData, QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QTabBar
+from PySide6.QtWidgets import QApplication, QMenu, QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.main import Application
@@ -53,18 +53,38 @@ def press(
     QTest.keyClick(application.window.windowHandle(), key, modifier)
 
 
+def test_a_long_paste_has_no_bar_over_the_text(live: Application, qtbot: QtBot) -> None:
+    edit = panel(live, "prompt").edit
+    for text in ("word " * 1_040, "x" * 5_200):
+        pasted = QMimeData()
+        pasted.setText(text)
+        edit.selectAll()
+        edit.insertFromMimeData(pasted)
+        QApplication.processEvents()
+        assert edit.text() == text
+        assert not edit.horizontalScrollBar().isVisible()
+        assert edit.viewport().height() >= edit.height_of(2) - 2 * edit.frameWidth() - 16
+
+
 def test_a_step_rows_token_is_pointed_at_everywhere(live: Application, qtbot: QtBot) -> None:
     session, timeline = session_of(live), panel(live, "timeline")
     table, selection = timeline.table, session.selection
     for row in (3, 0):
-        table.scrollTo(table.model().index(row, 1))
-        at = table.visualRect(table.model().index(row, 1)).center()
-        QTest.mouseMove(live.window.windowHandle(), table.viewport().mapTo(live.window, at))
         token = session.n_prompt - 1 + row
-        qtbot.waitUntil(lambda token=token: selection.hover_token == token)
+
+        def pointed(row: int = row, token: int = token) -> bool:
+            table.scrollTo(table.model().index(row, 1))
+            at = table.visualRect(table.model().index(row, 1)).center()
+            for beside in (1, 0):
+                place = table.viewport().mapTo(live.window, at + QPoint(beside, 0))
+                QTest.mouseMove(live.window.windowHandle(), place)
+            QApplication.processEvents()
+            return bool(selection.hover_token == token)
+
+        qtbot.waitUntil(pointed)
         qtbot.waitUntil(lambda token=token: timeline.curve.hovered == token)
-    QTest.mouseMove(live.window.windowHandle(), timeline.curve.mapTo(live.window, timeline.curve.rect().topLeft()))
-    qtbot.waitUntil(lambda: selection.hover_token != session.n_prompt - 1)
+    table.leaveEvent(QEvent(QEvent.Type.Leave))
+    assert selection.hover_token is None
 
 
 def test_after_a_prefill_from_the_text_space_steps_and_a_click_goes_on_typing(live: Application, qtbot: QtBot) -> None:
@@ -97,6 +117,8 @@ def test_a_branch_by_a_click_leaves_space_to_the_run_and_no_row_chosen(live: App
     assert table.hasFocus()
     press(live, Qt.Key.Key_Space)
     idle(qtbot, session, 9)
+    qtbot.waitUntil(lambda: session.distribution is not None and session.distribution.node == session.current_node)
+    qtbot.waitUntil(lambda: panel(live, "sampling").settled)
     table.selectRow(2)
     before = session.distribution
     session.set_sampler(temperature=2.5)  # the same place, other figures: the row is still the one that was chosen
@@ -173,3 +195,45 @@ def test_an_expectation_is_of_one_run(live: Application, qtbot: QtBot) -> None:
     session.prefill()  # the same text once more
     idle(qtbot, session, 0)
     qtbot.waitUntil(lambda: not prompt.expected.isVisible())
+
+
+def test_a_search_without_a_hit_says_so_in_words(live: Application, qtbot: QtBot) -> None:
+    sampling = panel(live, "sampling")
+    sampling.search.setText("zzqq\u4f60")
+    qtbot.waitUntil(sampling.missing.isVisible)
+    assert "zzqq\u4f60" in sampling.missing.text()
+    sampling.search.clear()
+    qtbot.waitUntil(lambda: not sampling.missing.isVisible())
+
+
+def test_what_was_said_of_a_prefill_ends_with_the_engine_and_with_the_next_one(live: Application, qtbot: QtBot) -> None:
+    session, message = session_of(live), live.window.status.message
+    live.notify.say("Prefill stopped.")
+    session.prefill()
+    assert message.text() == ""
+    idle(qtbot, session, 0)
+    live.notify.say("Prefill stopped.")
+    session.engine._child.kill()  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: session.engine_status == "lost")
+    assert message.text() == "The engine stopped"
+
+
+def test_the_default_model_has_its_name_among_the_recent_ones(live: Application, qtbot: QtBot) -> None:
+    del qtbot
+    assert live.ctx is not None
+    session, opened = session_of(live), list[str]()
+    live.settings.update(recent_models=("",))
+    live.window._open = opened.append  # type: ignore[method-assign, assignment]
+    file_menu = live.window.menu.menus["File"]  # type: ignore[union-attr]
+    for names in (("",), ("/a/model", ""), ()):
+        live.settings.update(recent_models=names)
+        file_menu.aboutToShow.emit()
+        [recent] = [action.menu() for action in file_menu.actions() if action.text() == "Recent models"]
+        assert isinstance(recent, QMenu)
+        entry = session.desk.default_entry
+        assert entry is not None
+        assert [action.text() for action in recent.actions()] == [name or entry.title for name in names]
+        assert recent.isEnabled() == bool(names)
+        for action in recent.actions():
+            action.trigger()
+    assert opened == ["", "/a/model", ""]
