@@ -83,7 +83,7 @@ def neuron_facts(reply: NeuronsReply, chosen: Neuron | None, model: ModelInfo) -
     if chosen is not None:
         words = f"{name}({figure(chosen.pre, 3)}) = {figure(chosen.act, 3)}"
         if chosen.up is not None:
-            words += f" × {figure(chosen.up, 3)} = {figure(chosen.post, 3)}"
+            words += f",  {figure(chosen.act, 3)} × {figure(chosen.up, 3)} = {figure(chosen.post, 3)}"
         facts.append(Fact(name=tr("neuron {n}", n=chosen.label), value=words, voice="strong"))
     tip = tr("Neurons whose output is under {share} of the token's largest", share=f"{reply.threshold:.0%}")
     tokens = reply.rows[1] - reply.rows[0]

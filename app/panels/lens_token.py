@@ -60,7 +60,12 @@ class TokenView(QWidget):
         self.table_button.setToolTip(tr("The same numbers as a table"))
         self.words = Readout(theme)
         self.plot = LinePlot(
-            theme, tr("Rank of the token by layer"), x_name=tr("layer"), y_name=tr("rank"), right_name="p", log=True
+            theme,
+            tr("Rank of the token by layer"),
+            x_name=tr("after layer"),
+            y_name=tr("rank"),
+            right_name="p",
+            log=True,
         )
         self.bars = BarPlot(theme, tr("What each part adds to the token's logit"), title=tr("logit"))
         self.path_table = FactTable(
@@ -90,8 +95,8 @@ class TokenView(QWidget):
         self.tabs.keyChanged.connect(lambda _key: self._turn())
         self.table_button.toggled.connect(lambda _shown: self._turn())
         self.box.returnPressed.connect(self._search)
-        self.plot.xHovered.connect(lambda x: self.depthPointed.emit(-1 if np.isnan(x) else int(x)))
-        self.plot.xClicked.connect(lambda x: self.depthChosen.emit(int(x)))
+        self.plot.xHovered.connect(lambda x: self.depthPointed.emit(-1 if np.isnan(x) else int(x) + 1))
+        self.plot.xClicked.connect(lambda x: self.depthChosen.emit(int(x) + 1))
         self.bars.positionHovered.connect(lambda bar: self.depthPointed.emit(self._depth_of(bar)))
         self.bars.positionClicked.connect(lambda bar: self.depthChosen.emit(self._depth_of(bar)))
         self.path_table.rowChosen.connect(lambda row: self.depthChosen.emit(self._n_depths - 1 - row))
@@ -103,7 +108,7 @@ class TokenView(QWidget):
 
     def set_depth(self, depth: int | None) -> None:
         """The depth chosen or pointed at in the grid."""
-        self.plot.set_cursor(None if depth is None else float(depth))
+        self.plot.set_cursor(None if depth is None else float(depth - 1))
 
     def tables(self) -> list[Table]:
         """Every number of both pages, exact."""
@@ -156,7 +161,7 @@ class TokenView(QWidget):
     def _on_path(self, reply: LensPathReply, arrays: Arrays) -> None:
         self.path = (reply, arrays)
         rank, p, logit = (np.asarray(arrays[name]) for name in ("rank", "p", "logit"))
-        x = np.arange(len(rank), dtype=np.float32)
+        x = np.arange(-1, len(rank) - 1, dtype=np.float32)  # after a layer; the embedding is one before the first
         self.plot.set_lines([
             Line(name=tr("rank, 1 is first"), x=x, y=(rank + 1).astype(np.float32)),
             Line(name="p", x=x, y=p, colour="secondary", dashed=True, right=True),
@@ -242,6 +247,6 @@ def depth_text(depth: int, n_depths: int) -> str:
     """A depth in words."""
     if depth == 0:
         return tr("embedding")
-    return tr("layer {layer}, the output", layer=depth - 1) if depth == n_depths - 1 else tr(
+    return tr("layer {layer}, output", layer=depth - 1) if depth == n_depths - 1 else tr(
         "layer {layer}", layer=depth - 1
     )  # fmt: skip

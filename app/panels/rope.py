@@ -96,7 +96,13 @@ class RopePanel(Panel):
         self.bars = BarPlot(theme, tr("What each pair adds to q·k"), title=tr("share of q·k by pair"))
         self.table = DataTable(theme, tr("Pairs as a table"), self)
         self.curve = LinePlot(
-            theme, tr("Score by distance"), x_name=tr("distance"), y_name="q·k/√d", zero=False, whole=True
+            theme,
+            tr("Score by distance"),
+            x_name=tr("distance"),
+            y_name="q·k/√d",
+            right_name=tr("sinusoidal"),
+            zero=False,
+            whole=True,
         )
         self.facts = FactList(theme, tr("The rotation in numbers"))
         self.instead = _Instead(self)

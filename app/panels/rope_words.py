@@ -155,7 +155,7 @@ def instead_text(positions: str) -> str:
 def _distance_text(distance: int) -> str:
     if distance < 0:
         return tr("{n}: the mask hides a later key", n=f"{distance:,}")
-    return tr("{n} positions", n=f"{distance:,}")
+    return tr("1 position") if distance == 1 else tr("{n} positions", n=f"{distance:,}")
 
 
 def _signed(value: float) -> str:

@@ -234,13 +234,17 @@ class LinePlot(QWidget):
         right = _range([line.y for line in drawn if line.right], log=False)
         line = metrics.height()
         rows = self._legend_rows(metrics)
-        height = max(self.height() - (rows + 1) * line - 8, 10)
-        marks = ticks(*left, max(2, int(height / (line * 1.7)))) if not self._log else _decades(*left)
+        height = max(self.height() - (rows + 1.5) * line - 4, 10)
+        marks = (
+            ticks(*left, max(2, int(height / (line * 1.7))))
+            if not self._log
+            else _decades(*left, int(height / (line * 1.1)))
+        )
         widest = max((metrics.horizontalAdvance(short(value)) for value in marks), default=10.0)
         far = 0.0
         if any(line.right for line in drawn):
             far = max(metrics.horizontalAdvance(short(value)) for value in (*ticks(*right, 3), 0.5)) + 6
-        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + 4, -far - 4, -line - 4)
+        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -far - 4, -line - 4)
         xs = [line.x for line in drawn if len(line.x)]
         x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
         return _Frame(
@@ -256,16 +260,29 @@ class LinePlot(QWidget):
         return 18 + metrics.horizontalAdvance(f"{line.name} −00.0") + GAP
 
     def _legend_room(self, metrics: QFontMetricsF) -> float:
-        """Px of a row of the legend: what the vertical axis is called stands at its right."""
-        return max(self.width() - metrics.horizontalAdvance(self._y_name) - 12.0, 60.0)
+        """Where a row of the legend ends: what the vertical axis is called stands at its right; where there are two, at
+        the side of each."""
+        name = self._right_name if self._two_axes else self._y_name
+        return max(self.width() - metrics.horizontalAdvance(name) - 12.0, 60.0)
 
-    def _legend_rows(self, metrics: QFontMetricsF) -> int:
-        rows, x, room = 1, 0.0, self._legend_room(metrics)
+    @property
+    def _two_axes(self) -> bool:
+        return bool(self._right_name) and any(line.right for line in self.lines)
+
+    def _legend_places(self, metrics: QFontMetricsF) -> list[tuple[Line, int, float]]:
+        """Row and left edge of every named line; what the axes are called is on the first row."""
+        first = metrics.horizontalAdvance(self._y_name) + GAP if self._two_axes and self._y_name else 0.0
+        left, room, row, x, places = first, self._legend_room(metrics), 0, first, []
         for line in self._named():
             width = self._legend_width(line, metrics)
-            if x and x + width > room + GAP:
-                rows, x = rows + 1, 0.0
+            if x > left and x + width > room + GAP:
+                row, x, left, room = row + 1, 0.0, 0.0, float(self.width())
+            places.append((line, row, x))
             x += width
+        return places
+
+    def _legend_rows(self, metrics: QFontMetricsF) -> int:
+        rows = max((row for _, row, _ in self._legend_places(metrics)), default=0) + 1
         return min(rows, max(1, int(self.height() * 0.3 / metrics.height())))
 
     def _draw_scene(self, ratio: float) -> QPixmap:
@@ -293,7 +310,7 @@ class LinePlot(QWidget):
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, short(value))
         painter.setPen(colours.secondary)
         if any(line.right for line in self.lines):
-            for value in ticks(*frame.right, 3):
+            for value in ticks(*frame.right, min(3, max(1, int(plot.height() / (metrics.height() * 1.1))))):
                 y = float(frame.py(np.array([value]), right=True)[0])
                 place = QRectF(
                     plot.right() + 4, y - metrics.height() / 2, self.width() - plot.right(), metrics.height()
@@ -390,15 +407,13 @@ class LinePlot(QWidget):
                 painter.drawText(QPointF(left, y), mark.text)
 
     def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, shown: float | None) -> None:
-        colours, room = self._theme.palette, self._legend_room(metrics)
-        rows, row, x = self._legend_rows(metrics), 0, 0.0
+        colours, rows = self._theme.palette, self._legend_rows(metrics)
         painter.setPen(colours.secondary)
-        name_width = metrics.horizontalAdvance(self._y_name)
-        painter.drawText(QPointF(self.width() - 4 - name_width, metrics.ascent()), self._y_name)
-        for line in self._named():
-            width = self._legend_width(line, metrics)
-            if x and x + width > room + GAP:
-                row, x = row + 1, 0.0
+        name = self._right_name if self._two_axes else self._y_name
+        painter.drawText(QPointF(self.width() - 4 - metrics.horizontalAdvance(name), metrics.ascent()), name)
+        if self._two_axes:
+            painter.drawText(QPointF(0, metrics.ascent()), self._y_name)
+        for line, row, x in self._legend_places(metrics):
             if row >= rows:
                 break
             baseline = metrics.ascent() + row * metrics.height()
@@ -417,7 +432,6 @@ class LinePlot(QWidget):
                 painter.setPen(colours.text)
                 at = x + 18 + metrics.horizontalAdvance(line.name + " ")
                 painter.drawText(QPointF(at, baseline), short(self.value_at(line, shown)))
-            x += width
 
     def _hover(self, x: float | None) -> None:
         if x != self._hovered:
@@ -447,9 +461,16 @@ def _range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tuple[f
     return (low - room if low < 0 or not zero else 0.0), high + room
 
 
-def _decades(low: float, high: float) -> list[float]:
-    """1, and where there are few also 2 and 5, times powers of ten."""
+def _decades(low: float, high: float, most: int) -> list[float]:
+    """1, and where there are few also 2 and 5, times powers of ten; fewer of them where `most` have room over the whole
+    range."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     factors = (1,) if last - first > 3 else (1, 3) if last - first > 1 else (1, 2, 5)
-    return [factor * 10.0**power for power in range(first, last + 1) for factor in factors
-            if low <= factor * 10.0**power <= high]  # fmt: skip
+    found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors
+             if low <= factor * 10.0**power <= high]  # fmt: skip
+    least = (math.log10(high) - math.log10(low)) / max(most, 1)
+    apart: list[float] = []
+    for value in found:
+        if not apart or math.log10(value / apart[-1]) >= least:
+            apart.append(value)
+    return apart

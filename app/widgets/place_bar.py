@@ -87,7 +87,7 @@ class PlaceBar(QWidget):
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         pitch = self.cell_rect(1).width() + GAP
-        wide = metrics.horizontalAdvance("000") + 4
+        wide = metrics.horizontalAdvance(str(self._blocks - 1)) + 4
         step = nice_count(wide / pitch) if pitch > 0 else 1
         for cell in range(self._blocks + 2):
             if cell != self._place:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LensGrid:
     """`p` float32 (L, T): the probability of the top token after each layer at each position; `pieces` the tokens,
-    [layer][position]. `inputs`: the piece at each position; `first` its index."""
+    [layer][position]. `layers` are depths: 0 is the embedding, l + 1 the stream after layer l; `n_layers` of the model
+    tells which is the output. `inputs`: the piece at each position; `first` its index."""
 
     p: Float32
     pieces: tuple[tuple[str, ...], ...]
@@ -29,11 +30,20 @@ class LensGrid:
     about: Provenance
     first: int = 0
     title: str = "Logit lens · top token after each layer"
+    n_layers: int | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.layers), len(self.inputs))
         if self.p.shape != shape or [len(row) for row in self.pieces] != [shape[1]] * shape[0] or 0 in shape:
             raise BadValueError("p", self.p.shape, f"{shape}, and a piece for each")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the rows are called: the layer whose end they show."""
+        return tuple(
+            "embedding" if depth == 0 else f"{depth - 1}, output" if depth == self.n_layers else str(depth - 1)
+            for depth in self.layers
+        )
 
 
 def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
@@ -44,7 +54,8 @@ def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
     levels = Levels(low=0.0, high=1.0)
     bar = Bar(levels=levels, colormap=colormap, what="probability", low=0.0, high=1.0, masked=False)
     size = TICK * unit
-    left = canvas.measure("000", size)[0] + LABEL * unit * 1.8
+    widest = max(canvas.measure(name, size)[0] for name in lens.names)
+    left = widest + LABEL * unit * 1.8
     count, layers = len(lens.inputs), len(lens.layers)
     width = area.width - left - 14 * unit - bar.width(canvas, area.height)
     columns = max(2, int(width / count / (size * 0.62)))
@@ -75,7 +86,7 @@ def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
                 )
     for index in range(0, layers, every(layers, rect.height, size * 1.3)):
         y = rect.bottom - (index + 0.5) * tall
-        canvas.text(rect.x - 4 * unit, y, str(lens.layers[index]), size, align="right", anchor="center")
+        canvas.text(rect.x - 4 * unit, y, lens.names[index], size, align="right", anchor="center")
     step = every(count, rect.width, size * 0.62 * min(columns, 6) + 3 * unit)
     for col in range(0, count, step):
         word = elide(lens.inputs[col], max(2, int(cell * step / (size * 0.64))))
@@ -86,7 +97,7 @@ def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
         align="center",
     )  # fmt: skip
     canvas.text(
-        rect.x - canvas.measure("000", size)[0] - title * 0.9, rect.y + rect.height / 2, "layer →", title,
+        rect.x - widest - title * 0.9, rect.y + rect.height / 2, "after layer →", title,
         colour=palette.secondary, align="center", turn=90,
     )  # fmt: skip
     bar.draw(canvas, rect.right + 14 * unit, rect.y, rect.height)

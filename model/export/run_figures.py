@@ -186,8 +186,10 @@ def lens_figure(run: Run, subject: Subject, message: ExportLens, check: Check) -
     told = [top_of(run, layer, range(*rows), yield_point=check) for layer in layers]
     ids = np.array([[token for token, _, _ in row] for row in told])
     p = np.array([[share for _, share, _ in row] for row in told], dtype=np.float32)
-    about = subject.about("top token of the logit lens", layer=f"{layers[0]}–{layers[-1]}")
+    named = ["embedding" if depth == 0 else str(depth - 1) for depth in (layers[0], layers[-1])]
+    about = subject.about("top token of the logit lens", layer="–".join(named))
     figure = LensGrid(
+        n_layers=run.config.n_layers,
         p=p,
         pieces=tuple(tuple(run.model.tokenizer.pieces(row)) for row in ids.tolist()),
         layers=layers,
@@ -196,7 +198,15 @@ def lens_figure(run: Run, subject: Subject, message: ExportLens, check: Check) -
         first=rows[0],
         title=message.title or LensGrid.title,
     )
-    numbers = {"rows": rows, "layers": layers, "ids": ids, "pieces": figure.pieces, "p": p, "inputs": figure.inputs}
+    numbers = {
+        "rows": rows,
+        "layers": layers,
+        "after": figure.names,
+        "ids": ids,
+        "pieces": figure.pieces,
+        "p": p,
+        "inputs": figure.inputs,
+    }
     return Drawn(draw=partial(draw_lens, lens=figure), about=about, title=figure.title, numbers=numbers)
 
 

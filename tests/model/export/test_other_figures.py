@@ -155,7 +155,7 @@ def test_what_the_figures_say() -> None:
     assert {"prefill", "decode", "used, measured", "allocated, measured", "as MHA", "0 B"} <= words_of(
         FIGURES["growth"]
     )
-    assert {"·too", "layer →", "input token →"} <= words_of(FIGURES["lens"])
+    assert {"·too", "after layer →", "input token →"} <= words_of(FIGURES["lens"])
 
 
 def test_a_head_group_is_bracketed_only_where_heads_share() -> None:
@@ -174,3 +174,11 @@ def test_data_that_does_not_fit_is_refused() -> None:
         sheet(1, 2, 1, 4).__class__(**{**vars(sheet(1, 2, 1, 4)), "layers": (0, 1)})
     with pytest.raises(BadValueError, match="stages"):
         Waterfall(stages=(), candidates=(), about=ABOUT)
+
+
+def test_rows_of_the_lens_are_called_by_the_layer_they_end() -> None:
+    figure = LensGrid(
+        p=np.zeros((3, 1), dtype=np.float32), pieces=(("a",),) * 3, layers=(0, 1, 30), inputs=("a",), about=lens().about,
+        n_layers=30,
+    )  # fmt: skip
+    assert figure.names == ("embedding", "0", "29, output")
