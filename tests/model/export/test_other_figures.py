@@ -178,7 +178,7 @@ def test_data_that_does_not_fit_is_refused() -> None:
 
 def test_rows_of_the_lens_are_called_by_the_layer_they_end() -> None:
     figure = LensGrid(
-        p=np.zeros((3, 1), dtype=np.float32), pieces=(("a",),) * 3, layers=(0, 1, 30), inputs=("a",), about=lens().about,
-        n_layers=30,
+        p=np.zeros((3, 1), dtype=np.float32), pieces=(("a",),) * 3, layers=(0, 1, 30), inputs=("a",), n_layers=30,
+        about=lens().about,
     )  # fmt: skip
     assert figure.names == ("embedding", "0", "29, output")
