@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.panels.attention_copy import clean
@@ -18,6 +18,7 @@ from app.session import Topic
 from app.widgets.fact_table import Cell, Column, FactTable
 from app.widgets.heatmap_image import colour_table
 from app.widgets.lens_grid import LensGrid
+from app.widgets.lens_key import LensKey
 from app.widgets.readout import Part, Readout
 from app.widgets.segmented import Segmented
 from app.widgets.ticks import figure
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request
 
-LEAST_WIDTH, BESIDE = 380, 720
-"""Px at 100 % text: of the panel, and from which the token stands beside the grid and not under it."""
+LEAST_WIDTH, NARROW, BESIDE = 380, 560, 720
+"""Px at 100 % text: of the panel; under which the readout has a line of its own; and from which the token stands beside
+the grid and not under it."""
+BRIEF = 7
+"""Letters of a token in the shortest readout."""
 HELP = (
     "What would the model say if it stopped early? The final norm and the head are put on the residual stream after "
     "every layer: the cell holds the likeliest next token there, its colour how likely. The bottom row reads the "
@@ -81,11 +85,14 @@ class LensPanel(Panel):
              Column(title="p"), Column(title=tr("entropy"))],
         )  # fmt: skip
         self.token = TokenView(self)
-        head = QHBoxLayout()
-        head.setSpacing(8)
-        head.addWidget(self.look)
-        head.addWidget(self.readout, 1)
-        head.addWidget(self.table_button)
+        self._head = QGridLayout()
+        self._head.setHorizontalSpacing(8)
+        self._head.setVerticalSpacing(2)
+        self._head.addWidget(self.look, 0, 0)
+        self._head.addWidget(self.readout, 0, 1)
+        self._head.addWidget(self.table_button, 0, 2)
+        self._head.setColumnStretch(1, 1)
+        self.key = LensKey(theme)
         self._pages = QStackedWidget()
         self._pages.addWidget(self.grid)
         self._pages.addWidget(self.table)
@@ -93,8 +100,9 @@ class LensPanel(Panel):
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        column.addLayout(head)
+        column.addLayout(self._head)
         column.addWidget(self._pages, 1)
+        column.addWidget(self.key)
         self._split = QSplitter(Qt.Orientation.Vertical)  # until there is width: see resizeEvent
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)
@@ -116,6 +124,11 @@ class LensPanel(Panel):
             self._split.setOrientation(orientation)
             room = event.size().width() if wide else event.size().height()
             self._split.setSizes([room * 13 // 20, room * 7 // 20])
+        self._head.removeWidget(self.readout)
+        if event.size().width() < self.ctx.theme.px(NARROW):
+            self._head.addWidget(self.readout, 1, 0, 1, 3)
+        else:
+            self._head.addWidget(self.readout, 0, 1)
 
     def refresh(self, changes: Changes) -> None:
         session, selection = self.ctx.session, self.ctx.selection
@@ -129,7 +142,10 @@ class LensPanel(Panel):
         if self._followed is None or self._followed[0] != selection.query:
             self._followed = (selection.query, -1)
         depth = self.grid.chosen[0] if self.grid.chosen else session.model.n_layers
-        self.grid.set_chosen((min(depth, session.model.n_layers), selection.query))
+        cell = (min(depth, session.model.n_layers), selection.query)
+        if cell != self.grid.chosen:
+            self.grid.set_chosen(cell)
+            self.grid.reveal(cell)
         self._show_readout()
         if session.phase != "decode":
             self._ask()
@@ -181,7 +197,9 @@ class LensPanel(Panel):
 
     def _recolour(self) -> None:
         name = colormap_for(self.ctx.settings.panel("attention").get("colormap", "viridis"), signed=False)
-        self.grid.set_table(colour_table(lut(name), QColor(self.ctx.theme.palette.masked)))
+        table = colour_table(lut(name), QColor(self.ctx.theme.palette.masked))
+        self.grid.set_table(table)
+        self.key.set_table(table)
 
     def _ask(self) -> None:
         """Asks for the cells in sight that are not here, from the top layer down."""
@@ -223,20 +241,33 @@ class LensPanel(Panel):
             self.readout.set_parts([])
             return
         depth, position = cell
-        tokens = self.ctx.session.path_tokens()
-        known = int(self.grid.ids[depth, position]) >= 0
+        piece = self.ctx.session.path_tokens()[position].piece
+        word = self.grid.word(depth, position) if int(self.grid.ids[depth, position]) >= 0 else None
+        after, brief = depth_text(depth, self.grid.n_depths), self.grid.depth_name(depth)
+        self.readout.set_parts(
+            self._cell_parts(cell, f"{after}  ", piece, f" ({position:,})", word),
+            self._cell_parts(cell, f"{brief}  ", piece, f" ({position:,})", word, entropy="H"),
+            self._cell_parts(cell, f"{brief}  ", piece, "", word, entropy="H", true="✓"),
+            self._cell_parts(cell, "", _cut(piece), "", word and _cut(word), entropy="H", true="✓"),
+        )
+
+    def _cell_parts(
+        self, cell: tuple[int, int], after: str, piece: str, at: str, word: str | None, *, entropy: str = "",
+        true: str = "",
+    ) -> list[Part]:  # fmt: skip
+        """A cell in so many words; whatever is left out, its figures stay. `word` None: it is not known yet."""
         parts: list[Part] = [
-            (depth_text(depth, self.grid.n_depths), "secondary"), ("  ", "text"), (tokens[position].piece, "strong"),
-            (f" ({position:,}) → ", "secondary"), (self.grid.word(depth, position) if known else "…", "strong"),
+            (after, "secondary"), (piece, "strong"), (f"{at} → ", "secondary"), (word or "…", "strong")
         ]  # fmt: skip
-        if known:
+        if word is not None:
             parts += [
-                ("  p ", "secondary"), (figure(float(self.grid.p[depth, position]), 3), "strong"),
-                (f"  {tr('entropy')} ", "secondary"), (figure(float(self.grid.entropy[depth, position]), 3), "strong"),
+                ("  p ", "secondary"), (figure(float(self.grid.p[cell]), 3), "strong"),
+                (f"  {entropy or tr('entropy')} ", "secondary"),
+                (figure(float(self.grid.entropy[cell]), 3), "strong"),
             ]  # fmt: skip
-            if self.grid.comes_true(depth, position):
-                parts.append((f"  {tr('came next')}", "accent"))
-        self.readout.set_parts(parts)
+            if self.grid.comes_true(*cell):
+                parts.append((f"  {true or tr('came next')}", "accent"))
+        return parts
 
     def _show_table(self) -> None:
         query, rows = self.ctx.selection.query, []
@@ -256,7 +287,7 @@ class LensPanel(Panel):
 
     def _connect(self) -> None:
         self.look.keyChanged.connect(lambda key: self.grid.set_overview(overview=key == "overview"))
-        self.grid.viewChanged.connect(lambda: self.mark("view"))
+        self.grid.viewChanged.connect(self._on_view)
         self.grid.cellHovered.connect(self._on_hover)
         self.grid.cellClicked.connect(self._on_click)
         self.grid.copyWanted.connect(self._copy)
@@ -264,6 +295,10 @@ class LensPanel(Panel):
         self.token.depthPointed.connect(self._on_depth_pointed)
         self.token.depthChosen.connect(self._on_depth_chosen)
         self.table.rowChosen.connect(lambda row: self._on_click(self.grid.n_depths - 1 - row, self.ctx.selection.query))
+
+    def _on_view(self) -> None:
+        self.key.set_stripes(shown=self.grid.with_words)
+        self.mark("view")
 
     def _on_hover(self, depth: int, position: int) -> None:
         self._show_readout()
@@ -295,6 +330,7 @@ class LensPanel(Panel):
 
     def _on_table(self, shown: bool) -> None:
         self._pages.setCurrentIndex(int(shown))
+        self.key.setVisible(not shown)
         self._show_table()
         self._asked = None
         self.mark("view")
@@ -303,3 +339,8 @@ class LensPanel(Panel):
         if self.readout.text():
             QGuiApplication.clipboard().setText(self.readout.text())
             self.ctx.notify.say(tr("Copied."))
+
+
+def _cut(piece: str) -> str:
+    """A token where there is room for little of it."""
+    return piece if len(piece) <= BRIEF else f"{piece[: BRIEF - 1]}…"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.widgets.heatmap_image import Colours
 
 CELL_WIDTH, CELL_HEIGHT = 74, 19
-LEAST_WIDTH, LEAST_HEIGHT = 7, 4
+LEAST_WIDTH, LEAST_HEIGHT = 7, 3
 PADDING = 4.0
 LIGHT = 0.179
 """Colours of more relative luminance than this (WCAG) stand out better against black than against white."""
@@ -152,7 +152,14 @@ class LensGrid(PointedSheet[Cell]):
     @property
     def side_room(self) -> float:
         """Px left of the cells for the depths."""
-        return QFontMetricsF(self._theme.font("hint")).horizontalAdvance(tr("embedding")) + 8
+        metrics = QFontMetricsF(self._theme.font("hint", bold=True))
+        return max(metrics.horizontalAdvance(self.depth_name(end)) for end in (0, self.n_depths - 1)) + 8
+
+    @property
+    def with_words(self) -> bool:
+        """Whether cells are large enough for a word, and a stripe."""
+        width, height = self.cell_size()
+        return width >= self._theme.px(CELL_WIDTH) * 0.6 and height >= self._theme.px(CELL_HEIGHT) * 0.8
 
     def cell_size(self) -> tuple[float, float]:
         """Width and height of a cell."""
@@ -230,7 +237,7 @@ class LensGrid(PointedSheet[Cell]):
 
     def choose(self, thing: Cell) -> None:
         self.set_chosen(thing)
-        self._reveal(thing)
+        self.reveal(thing)
         self.cellClicked.emit(*thing)
 
     def say_hovered(self, thing: Cell | None) -> None:
@@ -262,7 +269,7 @@ class LensGrid(PointedSheet[Cell]):
         """What a depth is called on the axis."""
         if depth == 0:
             return tr("embedding")
-        return tr("output") if depth == self.n_depths - 1 else str(depth - 1)
+        return tr("{layer}, output", layer=depth - 1) if depth == self.n_depths - 1 else str(depth - 1)
 
     def word(self, depth: int, position: int) -> str:
         return self.words.get(int(self.ids[depth, position]), "")
@@ -291,9 +298,8 @@ class LensGrid(PointedSheet[Cell]):
         self.viewport().update()
 
     def _paint_cells(self, painter: QPainter, depths: Span, positions: Span) -> None:
-        width, height = self.cell_size()
-        with_words = width >= self._theme.px(CELL_WIDTH) * 0.6 and height >= self._theme.px(CELL_HEIGHT) * 0.8
-        if not with_words:
+        width, _ = self.cell_size()
+        if not self.with_words:
             self._paint_colours(painter, depths, positions)
             return
         font = self._theme.font("mono_small")
@@ -353,6 +359,7 @@ class LensGrid(PointedSheet[Cell]):
         pointed = self.hovered or self.chosen
         step = max(1, int(np.ceil(self._theme.px(CELL_WIDTH) * 0.6 / width)))
         painter.setClipRect(QRectF(self.side_room, 0, self.viewport().width(), self.head_room))
+        edge, free = float(self.viewport().width()), self.side_room
         for position in range(positions[0] // step * step, positions[1], step):
             bold = position in {pointed[1] if pointed else None, self._linked}
             font = self._theme.font("mono_small", bold=bold)
@@ -361,7 +368,13 @@ class LensGrid(PointedSheet[Cell]):
             painter.setPen(colours.text if bold else colours.amber if generated else colours.secondary)
             rect = self.cell_rect(0, position)
             room = QRectF(rect.left() + PADDING, 0, width * step - 2 * PADDING, self.head_room)
+            needed = QFontMetricsF(font).horizontalAdvance(self._axis[position])
+            if position + step >= self.n_positions:  # none follows: it ends at the edge, and begins before its cell
+                room.setRight(edge)
+                room.setLeft(min(room.left(), max(edge - needed - 1, free)))
+            room.setRight(min(room.right(), edge))
             text = QFontMetricsF(font).elidedText(self._axis[position], Qt.TextElideMode.ElideRight, room.width())
+            free = room.left() + min(needed, room.width()) + PADDING
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
         painter.setClipping(False)
 
@@ -379,11 +392,15 @@ class LensGrid(PointedSheet[Cell]):
             painter.setFont(self._theme.font("hint", bold=bold))
             painter.setPen(colours.text if bold else colours.secondary)
             rect = self.cell_rect(depth, 0)
-            room = QRectF(0, rect.center().y() - metrics.height() / 2, self.side_room - 6, metrics.height())
+            y = rect.center().y() - metrics.height() / 2
+            if self.overview:  # lines are lower than a name: the outer ones must not be cut
+                y = max(min(y, self.viewport().height() - metrics.height()), self.head_room)
+            room = QRectF(0, y, self.side_room - 6, metrics.height())
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, self.depth_name(depth))
         painter.setClipping(False)
 
-    def _reveal(self, cell: tuple[int, int]) -> None:
+    def reveal(self, cell: tuple[int, int]) -> None:
+        """Scrolls so far that a cell is in sight."""
         rect = self.cell_rect(*cell)
         across, down = self.horizontalScrollBar(), self.verticalScrollBar()
         if rect.left() < self.side_room:

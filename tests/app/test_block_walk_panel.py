@@ -307,8 +307,8 @@ def test_masked_cells_of_cards_take_the_new_theme_s_colour(qtbot: QtBot, tmp_pat
 def test_a_low_dock_keeps_the_readout_in_sight_and_cards_cut_no_formula(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench = shown(qtbot, tmp_path, size=(1380, 209))
     assert panel.minimumSizeHint().height() <= 209
-    for op in ("attn.norm", "attn.pattern", "mlp.down"):
-        panel._choose(ids(panel).index(op))
+    for name in ("attn.norm", "attn.pattern", "mlp.down"):
+        panel._choose(ids(panel).index(name))
         settled(qtbot, panel, bench)
         readout = panel.detail.readout
         assert readout.mapTo(panel, readout.rect().bottomLeft()).y() < panel.height()

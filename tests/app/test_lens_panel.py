@@ -7,13 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import Table
 from app.panels.lens import LensPanel
 from app.theme import Theme
+from app.widgets.line_plot import Line, LinePlot
+from app.widgets.readout import parts_width
+from app.widgets.ticks import figure
 from model.loading import LoadedModel
 from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms
 from model.views.lens import token_path, token_terms, top_of
@@ -183,3 +186,60 @@ def test_a_hidden_panel_asks_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     settled(qtbot, panel, bench)
     assert len(bench.engine.asked_of(GetLensPath)) <= 3
     assert not bench.engine.asked_of(GetLensTerms)
+
+
+def test_the_colours_and_the_stripes_have_a_key_in_both_modes(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    assert panel.key.isVisible() and panel.key.stripes and panel.key.bar.values == (0.0, 0.5, 1.0)
+    assert "linear" in panel.key.bar.scale
+    picture = panel.key.grab().toImage()
+    lines = {picture.pixelColor(x, picture.height() // 2).rgb() for x in range(picture.width())}
+    assert len(lines & set(panel.grid._table[1:].tolist())) > 60  # the bar is 96 px wide
+    QTest.mouseClick(panel.look._segments["overview"], LEFT)
+    settled(qtbot, panel, bench)
+    panel.resize(1100, 190)
+    qtbot.waitUntil(lambda: not panel.grid.with_words)
+    assert panel.key.isVisible() and not panel.key.stripes
+    QTest.mouseClick(panel.table_button, LEFT)
+    assert not panel.key.isVisible()
+
+
+@pytest.mark.parametrize(("width", "size"), [(460, 1.0), (690, 1.5), (1100, 1.0)])
+def test_the_readout_keeps_its_figures_where_words_have_no_room(
+    qtbot: QtBot, tmp_path: Path, width: int, size: float
+) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(width, 560))
+    panel.ctx.theme.set_text_scale(size)
+    click(panel, 2, panel.grid.in_sight()[1][0])
+    settled(qtbot, panel, bench)
+    depth, position = panel.grid.chosen or (0, 0)
+    said = panel.readout.shown()
+    figures = [text for text, voice in said if voice == "strong"]
+    assert figure(float(panel.grid.p[depth, position]), 3) in figures
+    assert figure(float(panel.grid.entropy[depth, position]), 3) in figures
+    assert parts_width(panel.ctx.theme, said) <= panel.readout.width()
+
+
+def test_the_chosen_cell_comes_into_sight(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, n=60)
+    bench.selection.set_query(50)
+    settled(qtbot, panel, bench)
+    low, high = panel.grid.in_sight()[1]
+    assert low <= 50 < high and panel.grid.word(3, 50) and "…" not in panel.readout.text()
+
+
+def test_ticks_of_a_low_plot_do_not_touch(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _ = shown(qtbot, tmp_path, size=(680, 400))
+    plot = LinePlot(panel.ctx.theme, "", log=True)
+    qtbot.addWidget(plot)
+    plot.show()
+    ranks = np.geomspace(1, 40_000, 31).astype(np.float32)
+    plot.set_lines([Line(name="rank", x=np.arange(31, dtype=np.float32), y=ranks)])
+    counts = []
+    for height in (75, 110, 400):
+        plot.resize(300, height)
+        frame = plot.frame()
+        places = sorted(float(frame.py(np.array([value]))[0]) for value in frame.ticks)
+        assert np.diff(places).min() >= QFontMetricsF(panel.ctx.theme.font("hint")).height() - 1
+        counts.append(len(places))
+    assert counts == sorted(counts) and counts[-1] > counts[0]
