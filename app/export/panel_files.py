@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QBuffer, QCoreApplication, QIODevice, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QBuffer, QCoreApplication, QIODevice, QObject, QPoint, QRect, QSizeF, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Table = tuple[str, list[list[str]]]
 """A name and its lines of cells."""
 PICTURE_RATIO = 2.0
+CAPTION = 36
+"""Px at 100 % text of the line over a picture."""
 ABOUT_TABLE = "about"
 
 
@@ -143,15 +145,20 @@ def about(panel: Panel) -> Table:
     return ABOUT_TABLE, [[name, str(value)] for name, value in facts]
 
 
-def picture(widget: QWidget) -> QImage:
-    """A widget as it looks, twice as fine as a plain screen, on the panel's ground."""
-    ratio = max(PICTURE_RATIO, widget.devicePixelRatioF())
-    image = QImage(round(widget.width() * ratio), round(widget.height() * ratio), QImage.Format.Format_RGB32)
-    image.setDevicePixelRatio(ratio)
-    panel: Panel = widget  # type: ignore[assignment]
-    image.fill(panel.ctx.theme.palette.panel)
-    with QPainter(image) as painter:
-        widget.render(painter, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
+def picture(panel: Panel) -> QImage:
+    """A panel as it looks, or as it says it is pictured, twice as fine as a plain screen, on its ground."""
+    ratio, theme = max(PICTURE_RATIO, panel.devicePixelRatioF()), panel.ctx.theme
+    with panel.as_picture() as caption:
+        over = theme.px(CAPTION) if caption else 0
+        size = QSizeF(panel.width() * ratio, (panel.height() + over) * ratio).toSize()
+        image = QImage(size, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(ratio)
+        image.fill(theme.palette.panel)
+        with QPainter(image) as painter:
+            painter.setFont(theme.font("title"))
+            painter.setPen(theme.palette.text)
+            painter.drawText(QRect(12, 0, panel.width() - 24, over), Qt.AlignmentFlag.AlignVCenter, caption)
+            panel.render(painter, QPoint(0, over), QRegion(), QWidget.RenderFlag.DrawChildren)
     return image
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -129,6 +130,11 @@ class Panel(QWidget):
     def line(self) -> str:
         """The command line that shows the same, for what is no export; empty where there is none."""
         return ""
+
+    @contextmanager
+    def as_picture(self) -> Iterator[str]:
+        """The shape it has while its picture is taken; yields what is written over the picture, empty for nothing."""
+        yield ""
 
     def export(self) -> None:
         """Asks how and where to write what is shown."""

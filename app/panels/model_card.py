@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractScrollArea, QPushButton
 
 from app.commands import Command
 from app.i18n import tr
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo
 
+PICTURED, PICTURED_MOST = (1640, 480), 2400
+"""Px at 100 % text of its picture: at least, and of height at most."""
 DRAWN = 420
 """Px of height at 100 % text from which the model is drawn too."""
 HELP = (
@@ -120,6 +124,42 @@ class ModelPanel(Panel):
             SelfCheck(quick=False), self._on_checks, on_error=self._on_check_error, priority="background"
         )
         self._show_checks()
+
+    @contextmanager
+    def as_picture(self) -> Iterator[str]:
+        """All cards beside one another, as high as the longest of them needs, without bars and button."""
+        model, before, px = self.ctx.session.model, self.size(), self.ctx.theme.px
+        shown: tuple[QAbstractScrollArea, ...] = (self.words, self.source, self.parts, self.costs, self.checks)
+        policies = [widget.verticalScrollBarPolicy() for widget in shown]
+        for widget in shown:
+            widget.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        try:
+            self._reshape(max(before.width(), px(PICTURED[0])), max(before.height(), px(PICTURED[1])))
+            while self.height() < px(PICTURED_MOST) and self.cut():
+                self._reshape(self.width(), self.height() + px(24))
+            self.check_all.hide()
+            yield f"{model.name} · {model.dtype} · sha256 {model.sha256[:16]}" if model is not None else ""
+        finally:
+            for widget, policy in zip(shown, policies, strict=True):
+                widget.setVerticalScrollBarPolicy(policy)
+            self._reshape(before.width(), before.height())
+            self.check_all.setVisible(self.grid.cards["checks"].isVisibleTo(self))
+
+    def cut(self) -> bool:
+        """Whether a card has more lines than it shows."""
+        sheets = (sheet for sheet in (self.words, self.source) if sheet.isVisibleTo(self))
+        tables = (table for table in (self.parts, self.costs, self.checks) if table.isVisibleTo(self))
+        return any(sheet.needed_height() > sheet.viewport().height() for sheet in sheets) or any(
+            table.verticalHeader().length() > table.viewport().height() for table in tables
+        )
+
+    def _reshape(self, width: int, height: int) -> None:
+        """Another size, with everything in it in its place at once."""
+        self.resize(width, height)
+        self.body.activate()
+        for card in self.grid.cards.values():
+            if (column := card.layout()) is not None:
+                column.activate()
 
     def line(self) -> str:
         from app.export.command_line import doctor_line  # noqa: PLC0415 - not before it is asked for

@@ -73,6 +73,10 @@ class FactSheet(QScrollArea):
         """All of it, a fact a line."""
         return "\n".join(f"{name}\t{text}" for name, text in self._facts)
 
+    def needed_height(self) -> int:
+        """Px that all facts take at the present width."""
+        return self._grid.totalHeightForWidth(self.viewport().width())
+
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(360), self._theme.px(180))
 

@@ -12,6 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.export.panel_files import picture
 from app.panels.model_card import DRAWN, ModelPanel, plan
 from app.panels.model_outline import outline_lines
 from app.session import Topic
@@ -193,3 +194,19 @@ def test_the_drawing_is_this_models(qtbot: QtBot, tmp_path: Path, name: str, siz
     assert all(inside.contains(rect) for rect in boxes)
     assert not any(a.intersects(b) for a, b in itertools.combinations(boxes, 2))
     assert outline_lines(outline)[0] == ["Embedding", outline.first[0].detail, outline.first[0].note]
+
+
+def test_its_picture_cuts_nothing_and_says_which_model_it_is(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _ = shown(qtbot, tmp_path, size=(900, 220))
+    assert panel.cut()
+    with panel.as_picture() as caption:
+        model = panel.ctx.session.model
+        assert model is not None
+        assert model.name in caption
+        assert model.sha256[:16] in caption
+        assert not panel.cut()
+        assert all(card.isVisible() for card in panel.grid.cards.values())
+        assert not panel.check_all.isVisible()
+    assert (panel.width(), panel.height()) == (900, 220)
+    made = picture(panel)
+    assert made.width() / made.devicePixelRatio() >= 1640
