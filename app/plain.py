@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import html
+import unicodedata
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
+"""Controls, formatting (joiners, marks of direction), surrogates, private, unassigned, separators, spaces."""
+_SIGNS = {" ": " ", "\n": "⏎", "\t": "⇥"}
 
 
 def tip(text: str) -> str:
@@ -11,3 +16,15 @@ def tip(text: str) -> str:
     if "<" not in text and "&" not in text:
         return text
     return f'<span style="white-space: pre-wrap">{html.escape(text)}</span>'
+
+
+def seen(text: str) -> str:
+    """A few characters with ⟨U+202E⟩ for each that can't be seen, or turns the text around. Joiners between others
+    stay: they make one sign of them."""
+    joined = len(text) > 1 and not all(map(_hidden, text))
+    kept = {**_SIGNS, "\u200c": "\u200c", "\u200d": "\u200d"} if joined else _SIGNS
+    return "".join(kept.get(ch, f"⟨U+{ord(ch):04X}⟩") if _hidden(ch) else ch for ch in text)
+
+
+def _hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN

@@ -90,6 +90,10 @@ class KvPanel(Panel):
             "contents": (Card(theme, "", self.contents), tr("Contents")),
         }
         self.grid = CardGrid(theme, cards, plan, label=tr("What is shown"))
+        for key in self.ctx.settings.panel("kv").get("cards", ()):  # the one that was chosen last is the last
+            if key in cards:
+                self.grid.show_card(key)
+        self.grid.chosen.connect(self._keep_card)
         self.body.addWidget(self.grid, 1)
         self._asked: object = None
         self._shown: tuple[KvReply, Arrays] | None = None
@@ -102,6 +106,11 @@ class KvPanel(Panel):
         self.plot.positionClicked.connect(self.ctx.selection.set_key)
         self.layers.rowChosen.connect(self.ctx.selection.set_layer)
         theme.changed.connect(self._fit_button)
+
+    def _keep_card(self, key: str) -> None:
+        """Remembers which cards were chosen, in this order."""
+        before = self.ctx.settings.panel("kv").get("cards", ())
+        self.ctx.settings.update_panel("kv", cards=[*(other for other in before if other != key), key])
 
     def _fit_button(self) -> None:
         self.measure.setFixedHeight(self.ctx.theme.px(26))

@@ -88,7 +88,8 @@ class ContentsView(QWidget):
         super().__init__(panel)
         self._panel, self._ctx = panel, panel.ctx
         theme, selection = panel.ctx.theme, panel.ctx.selection
-        self.what: KvWhat = "k"
+        kept = self._ctx.settings.panel("kv").get("what")
+        self.what: KvWhat = cast("KvWhat", kept) if kept in dict(what_items()) else "k"
         self._dim = 0
         self._asked: object = None
         self._top: tuple[object, float] = (None, 0.0)
@@ -292,6 +293,7 @@ class ContentsView(QWidget):
 
     def _choose_what(self, key: str) -> None:
         self.what = cast("KvWhat", key)
+        self._ctx.settings.update_panel("kv", what=key)
         self._panel.mark("what")
 
     def _choose_cell(self, row: int, col: int) -> None:
@@ -370,7 +372,7 @@ def what_tips() -> dict[str, str]:
 
 def what_name(what: KvWhat) -> str:
     """What a cell's value is called in the readout."""
-    return {"k_unrotated": tr("K before rotation"), "k": "K", "v": "V"}[what]
+    return {"k_unrotated": tr("K before"), "k": "K", "v": "V"}[what]
 
 
 def what_caption(what: KvWhat, layer: int, kv_head: int, *, rotary: bool) -> str:

@@ -146,9 +146,9 @@ def step_rows(reply: KvReply, measured: RecomputeReply | None, *, busy: str) -> 
         (tr("reads the cache"), amount(cache, "B"), "0 B", tr("every key and value of every token so far")),
         (tr("computes"), amount(reply.step_flops, "FLOP"), amount(reply.recompute_flops, "FLOP"),
          tr("Without the cache every token so far is computed again, for one new token")),
-        (tr("that is"), times(1.0), times(reply.recompute_flops / max(reply.step_flops, 1)), ""),
+        (tr("work, compared"), times(1.0), times(reply.recompute_flops / max(reply.step_flops, 1)), ""),
         (tr("time, measured"), duration(measured.cached_ms) if measured else DASH, without, tip),
-        (tr("that is"), times(1.0) if measured else DASH, faster, tip),
+        (tr("time, compared"), times(1.0) if measured else DASH, faster, tip),
     )  # fmt: skip
     return [
         (Cell(text=name, voice="secondary", tip=tip),

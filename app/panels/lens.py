@@ -285,8 +285,15 @@ class LensPanel(Panel):
 
     # inside: pointing
 
+    def _look_as(self, key: str) -> None:
+        self.ctx.settings.update_panel("lens", look=key)
+        self.grid.set_overview(overview=key == "overview")
+
     def _connect(self) -> None:
-        self.look.keyChanged.connect(lambda key: self.grid.set_overview(overview=key == "overview"))
+        self.look.keyChanged.connect(self._look_as)
+        if self.ctx.settings.panel("lens").get("look") == "overview":
+            self.look.set_key("overview")
+            self.grid.set_overview(overview=True)
         self.grid.viewChanged.connect(self._on_view)
         self.grid.cellHovered.connect(self._on_hover)
         self.grid.cellClicked.connect(self._on_click)

@@ -71,6 +71,8 @@ class PromptEdit(QPlainTextEdit):
         self.setAccessibleName(tr("Prompt"))
         self.setInputMethodHints(Qt.InputMethodHint.ImhMultiLine)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        # A line that is wrapped needs none, and until it is, the bar would lie over half of the box.
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.document().setDocumentMargin(2)
         self.textChanged.connect(self._on_text)
         self.selectionChanged.connect(self.caretMoved.emit)
@@ -138,15 +140,23 @@ class PromptEdit(QPlainTextEdit):
         self.setExtraSelections([selection])
 
 
+HELP = (
+    "Type a text and see its tokens. Prefill runs the model on it; generated tokens follow in amber. Hover a "
+    "token to see its id and the characters it covers; click one to see what the model expected there.\n\n"
+    "loss = mean of −log p(token | the tokens before it), in nats a token; perplexity = e^loss. A perplexity "
+    "of 20 means that the model was, on average, as unsure as between 20 equally likely tokens. The first "
+    "token is not counted: nothing comes before it.\n\n"
+    "Look for: words that fall into several tokens, the space that belongs to the token after it, characters "
+    "made of bytes, and, tinted by surprisal, the few tokens that make most of the loss."
+)
+
+
 class PromptPanel(Panel):
     """Text above, tokens below; while the text is the one that was prefilled, the generated tokens follow in amber."""
 
     panel_id: ClassVar[str] = "prompt"
     title: ClassVar[str] = "Prompt"
-    help_text: ClassVar[str] = (
-        "Type a text and see its tokens. Prefill runs the model on it; generated tokens follow in amber. Hover a token "
-        "to see its id and the characters it covers; click one to see what the model expected there."
-    )
+    help_text: ClassVar[str] = HELP
     area: ClassVar[str] = "left"
     exports: ClassVar[bool] = True
     watches: ClassVar[frozenset[str]] = frozenset(

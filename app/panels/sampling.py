@@ -40,17 +40,27 @@ CDF, CDF_STRIP = 92, 40
 STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
+HELP = (
+    "How the next token is chosen. The settings act on the stored logits z of the whole vocabulary at once, "
+    "without running the model, and on the steps to come.\n\n"
+    "Temperature T: p ∝ e^(z/T). Below 1 the likely tokens gain, above 1 the others; at 0 only the likeliest "
+    "is left. Top-k keeps the k likeliest tokens. Top-p keeps the fewest likeliest ones whose probabilities "
+    "together reach p. Min-p keeps those with at least that share of the likeliest one's probability. What "
+    "is left is divided by its sum.\n\n"
+    "Grey bars: the model's own probabilities; blue: after the settings. The draw u is a number made from "
+    "seed and position: the token is where it falls on the cumulative distribution. Click a candidate to "
+    "continue with it.\n\n"
+    "Look for: how few tokens top-p keeps where the model is sure and how many where it is not, while top-k "
+    "keeps as many in both; and how raising T brings back tokens that a small top-p had cut."
+)
+
+
 class SamplingPanel(Panel):
     """Sliders, waterfall, table, distribution function. A click on a candidate continues with it: a branch."""
 
     panel_id: ClassVar[str] = "sampling"
     title: ClassVar[str] = "Sampling"
-    help_text: ClassVar[str] = (
-        "How the next token is chosen. The settings act on the stored logits of the whole vocabulary at once, without "
-        "running the model, and on the steps to come. Grey bars: the model's own probabilities; blue: after the "
-        "settings. The draw u is a number made from seed and position: the token is where it falls on the cumulative "
-        "distribution. Click a candidate to continue with it."
-    )
+    help_text: ClassVar[str] = HELP
     area: ClassVar[str] = "right"
     exports: ClassVar[bool] = True
     needs: ClassVar[Need] = "run"

@@ -31,16 +31,24 @@ if TYPE_CHECKING:
 SHORT = 300
 
 
+HELP = (
+    "Prefill reads the whole prompt at once; each decode step adds one token. Click a step to go there; "
+    "choose another candidate in Sampling to branch.\n\n"
+    "The curve, in nats: entropy = −Σ p·log p over the vocabulary, how unsure the model was before a token; "
+    "surprisal = −log p(token), how little it expected the one that came. Surprisal is entropy on average "
+    "when tokens are drawn from p as it is.\n\n"
+    "Look for: high entropy where a new word or sentence begins, next to nothing inside a word; surprisal "
+    "far above entropy, where the text does what the model thought unlikely; and the first step, whose time "
+    "is the prefill of the whole prompt."
+)
+
+
 class TimelinePanel(Panel):
     """Curve, branches, table. A click anywhere goes to that step without running the model."""
 
     panel_id: ClassVar[str] = "timeline"
     title: ClassVar[str] = "Timeline"
-    help_text: ClassVar[str] = (
-        "Prefill reads the whole prompt at once; each decode step adds one token. The curve shows how unsure the model "
-        "was before each token (entropy) and how surprised by it (surprisal), in nats. Click a step to go there; "
-        "choose another candidate in Sampling to branch."
-    )
+    help_text: ClassVar[str] = HELP
     area: ClassVar[str] = "left_below"
     exports: ClassVar[bool] = True
     needs: ClassVar[Need] = "run"

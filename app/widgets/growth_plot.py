@@ -109,7 +109,8 @@ class GrowthPlot(CursorPlot):
         """Where the lines are drawn."""
         metrics = QFontMetricsF(self._theme.font("hint"))
         left = metrics.horizontalAdvance("888 MB") + 8
-        right = max((metrics.horizontalAdvance(name) + 8 for name, _ in self._layouts()), default=0.0)
+        words = (line for _, _, lines in self.layout_words() for line in lines)
+        right = max((metrics.horizontalAdvance(line) + 8 for line in words), default=0.0)
         below = metrics.height() * (2 if self._tall else 1) + 3
         return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -max(right, 6.0), -below)
 
@@ -168,7 +169,7 @@ class GrowthPlot(CursorPlot):
         metrics = QFontMetricsF(self._theme.font("hint"))
         if growth is None or not growth.length:
             return
-        high = HEADROOM * max(growth.used, growth.per_token * growth.length, growth.allocated_at(growth.length), 1)
+        high = self._high()
         self._paint_ground(painter, plot, growth)
         self._paint_axes(painter, plot, growth, high, metrics)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -189,8 +190,25 @@ class GrowthPlot(CursorPlot):
 
     # inside
 
-    def _layouts(self) -> tuple[tuple[str, int], ...]:
-        return self._growth.layouts if self._growth else ()
+    def _high(self) -> float:
+        """Bytes at the upper edge."""
+        growth = self._growth
+        if growth is None:
+            return 1.0
+        return HEADROOM * max(growth.used, growth.per_token * growth.length, growth.allocated_at(growth.length), 1)
+
+    def layout_words(self) -> list[tuple[int, float, tuple[str, ...]]]:
+        """Of each other layout: its bytes a token, the length at which its line ends, and what is written beside the
+        plot; a line that leaves the plot says so, and how many bytes it leads to."""
+        growth, high = self._growth, self._high()
+        if growth is None:
+            return []
+        found = []
+        for name, size in growth.layouts:
+            end = size * growth.length
+            words = (name,) if end <= high else (f"{name} ↑", short_amount(end, "B"))
+            found.append((size, min(float(growth.length), high / max(size, 1)), words))
+        return found
 
     def _place_of(self, plot: QRectF, high: float, x: float, y: float) -> QPointF:
         return QPointF(self.x_of(x), plot.bottom() - y / high * plot.height())
@@ -233,14 +251,18 @@ class GrowthPlot(CursorPlot):
         self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF
     ) -> None:
         """What leaves the plot ends at its upper edge: an axis that held it would flatten what was measured."""
-        colours, end = self._theme.palette, float(growth.length)
-        for name, per_token in growth.layouts:
-            stop = min(end, high / max(per_token, 1))
+        colours = self._theme.palette
+        for per_token, stop, words in self.layout_words():
             painter.setPen(QPen(colours.secondary, 0.8))
             last = self._place_of(plot, high, stop, stop * per_token)
             painter.drawLine(self._place_of(plot, high, 0, 0), last)
-            painter.drawText(QPointF(last.x() + 4, max(last.y() + metrics.ascent() / 2, plot.top() + metrics.ascent())),
-                             name)  # fmt: skip
+            if stop < growth.length:
+                painter.setPen(_pen(colours.secondary, 0.8, (1.0, 3.0)))
+                painter.drawLine(last, plot.topRight())
+            painter.setPen(colours.secondary)
+            baseline = max(last.y() + metrics.ascent() / 2, plot.top() + metrics.ascent())
+            for row, line in enumerate(words):
+                painter.drawText(QPointF(plot.right() + 4, baseline + row * metrics.height()), line)
 
     def _paint_marks(self, painter: QPainter, plot: QRectF, growth: Growth, high: float) -> None:
         colours = self._theme.palette

@@ -108,6 +108,7 @@ class MatrixTable(QTableView):
     cellClicked = Signal(int, int)
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        self._fitting = True  # Qt calls updateGeometries while it makes the view
         super().__init__(parent)
         self._theme = theme
         self.blocks = BlockModel(self)
@@ -117,12 +118,14 @@ class MatrixTable(QTableView):
         self.setAccessibleName(tr("{label} as a table", label=label))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        # A column half under the row header would show 0.9830 as 9830.
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerItem)
         self.verticalHeader().show()
         self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.selectionModel().currentChanged.connect(self._on_current)
         theme.changed.connect(self._fit)
         self._fit()
+        self._fitting = False
 
     def set_current(self, row: int, col: int) -> None:
         """Shows a cell as the current one; emits nothing."""
@@ -138,10 +141,33 @@ class MatrixTable(QTableView):
 
     def _fit(self) -> None:
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.horizontalHeader().setDefaultSectionSize(self._theme.px(92))
-        self.verticalHeader().setFixedWidth(self._theme.px(120))
+        self._fit_columns()
         self.verticalHeader().setFont(self._theme.font("mono_small"))
         self.horizontalHeader().setFont(self._theme.font("mono_small"))
+
+    def _fit_columns(self) -> None:
+        """As many whole columns as there is room for, the rest to the row header: none is cut at either end."""
+        head, column = self._theme.px(120), self._theme.px(92)
+        across = self.horizontalScrollBar()
+        room = self.viewport().width() + self.viewportMargins().left() - head
+        count = max(1, room // column)
+        width = max(column, room // count)
+        self.horizontalHeader().setDefaultSectionSize(width)
+        self.verticalHeader().setFixedWidth(head + max(0, room - count * width))
+        super().updateGeometries()
+        at_end = across.value() == across.maximum()  # Qt keeps the offset in px, of columns as wide as they were
+        if at_end and across.maximum():
+            self.horizontalHeader().setOffsetToLastSection()
+        else:
+            self.horizontalHeader().setOffsetToSectionPosition(across.value())
+
+    def updateGeometries(self) -> None:
+        """Qt's word for every change of the room: size, headers, scroll bars that come and go."""
+        super().updateGeometries()
+        if not self._fitting:
+            self._fitting = True
+            self._fit_columns()
+            self._fitting = False
 
 
 def _span(block: int, count: int) -> Span:

@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
+from app.plain import seen
 from app.widgets.flow import Flow, flow
 from app.widgets.pointed_sheet import PointedSheet
 
@@ -44,7 +45,7 @@ class TokenLike(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Tokens `first` … `last` that together are the characters `text`."""
+    """Tokens `first` … `last` that together are the characters `text`, with a code for what can't be seen."""
 
     first: int
     last: int
@@ -68,7 +69,7 @@ def groups_of(tokens: Sequence[TokenLike], text: str) -> list[Group]:
 
 
 def _group(tokens: Sequence[TokenLike], text: str, first: int, last: int) -> Group:
-    return Group(first=first, last=last, text=text[tokens[first].start : tokens[last].end])
+    return Group(first=first, last=last, text=seen(text[tokens[first].start : tokens[last].end]))
 
 
 class TokenStrip(PointedSheet[int]):

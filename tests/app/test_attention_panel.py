@@ -219,6 +219,24 @@ def test_the_table_twin_holds_the_same_numbers(qtbot: QtBot, bench: Bench) -> No
     qtbot.waitUntil(lambda: model.index(150, 20).data() == figure(float(other[150, 20])))
 
 
+@pytest.mark.parametrize("width", [620, 700, 760, 833])
+def test_the_table_twin_cuts_no_column(qtbot: QtBot, bench: Bench, width: int) -> None:
+    panel = shown(qtbot, bench, (width, 540))
+    bench.run(30)
+    settled(qtbot, panel, bench)
+    panel.toggle_table()
+    table = panel.main._table
+    assert table is not None
+    for col in (0, 2, 5, 11, 29, 12, 3, 0):
+        table.set_current(col, col)
+        QApplication.processEvents()
+        left, room = table.columnViewportPosition, table.viewport().width()
+        columns = [c for c in range(30) if 2 - table.columnWidth(c) < left(c) < room - 2]  # 2 px hold no figure
+        assert col in columns
+        assert left(columns[0]) in range(3)
+        assert left(columns[-1]) + table.columnWidth(columns[-1]) <= room + 2
+
+
 def test_copy_gives_the_exact_float(qtbot: QtBot, bench: Bench) -> None:
     panel = shown(qtbot, bench)
     bench.run(19, 7)

@@ -145,6 +145,30 @@ def test_hover_and_selection_are_linked_both_ways(qtbot: QtBot, tmp_path: Path) 
     assert selection.layer == 2
 
 
+def test_what_was_chosen_is_there_in_a_panel_made_anew(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, _run = shown(qtbot, tmp_path, size=WIDE)
+    switch = next(s for s in panel.grid.switches if "layers" in s._segments)
+    QTest.mouseClick(switch._segments["layers"], LEFT)
+    QTest.mouseClick(panel.contents.kind._segments["k_unrotated"], LEFT)
+    settled(qtbot, panel, bench)
+    assert "K before" in panel.contents.heat.readout_text()
+    again = KvPanel(bench.ctx)
+    qtbot.addWidget(again)
+    again.resize(*WIDE)
+    again.show()
+    qtbot.waitExposed(again)
+    assert again.layers.isVisible()
+    assert not again.phases.isVisible()
+    assert again.contents.what == "k_unrotated"
+    qtbot.waitUntil(lambda: again.contents.kind.key() == "k_unrotated")
+
+
+def test_the_rows_of_a_step_have_names_of_their_own(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench, _run = shown(qtbot, tmp_path)
+    names = column(panel.step.as_lines(header=False), 0)
+    assert len(set(names)) == len(names) == 6
+
+
 def test_the_table_twin_and_copy_hold_the_same_numbers(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench, run = shown(qtbot, tmp_path)
     values = kv_contents(run, 1, 1, "k", (0, 15))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -117,6 +117,26 @@ def test_the_step_tables_entropy_gives_way_to_the_token(qtbot: QtBot, theme: The
     assert table.viewport().rect().contains(row.center())
     table.resize(width, 60)
     assert table.viewport().rect().contains(table.visualRect(table.model().index(39, 1)).center())
+
+
+def test_a_layout_off_the_scale_says_so_beside_the_plot(qtbot: QtBot, theme: Theme) -> None:
+    plot = GrowthPlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(420, 160)
+    made = Growth(
+        length=100, n_prompt=90, used=100_000, chunk_ends=(90,), grown=((0, 128_000),), per_token=1000,
+        layouts=(("MHA", 3000), ("MQA", 500)),
+    )  # fmt: skip
+    plot.set_growth(made)
+    (mha, left_at, words), (mqa, end, plain) = plot.layout_words()
+    assert (mha, mqa, end, plain) == (3000, 500, 100, ("MQA",))
+    assert left_at * 3000 == pytest.approx(1.1 * 128_000)  # where it meets the upper edge
+    assert words == ("MHA ↑", "300 KB")
+    metrics = QFontMetricsF(theme.font("hint"))
+    assert plot.plot_rect().right() + 4 + max(map(metrics.horizontalAdvance, (*words, *plain))) <= plot.width()
+    plot.show()
+    qtbot.waitExposed(plot)
+    assert not plot.grab().isNull()
 
 
 def test_signed_bars_have_the_ends_of_the_signed_heat_maps(qtbot: QtBot, theme: Theme) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,6 +61,9 @@ def test_groups_are_the_parts_of_one_character() -> None:
         *(Token(id=i, piece="⟨E5⟩", start=2, end=3, part=True) for i in range(2)),
         Token(id=9, piece="b", start=3, end=4),
     ]
+    for hidden, shown in (("\u202e", "⟨U+202E⟩"), ("\u200d", "⟨U+200D⟩"), ("👩\u200d👧", "👩\u200d👧"), (" 你", " 你")):
+        whole = [*tokens[:1], *(replace(token, end=1 + len(hidden)) for token in tokens[1:4])]
+        assert groups_of(whole, f"a{hidden}b") == [Group(first=1, last=3, text=shown)]
     assert groups_of(tokens, "a你好b") == [Group(first=1, last=3, text="你"), Group(first=4, last=5, text="好")]
 
 
