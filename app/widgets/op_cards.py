@@ -220,7 +220,7 @@ class OpCards(QAbstractScrollArea):
             height = picture.height() / card.picture.shape[0]
             y = picture.top() + (card.marked + 0.5) * height
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(colours.cursor)
+            painter.setBrush(colours.text)
             for edge, out in ((picture.left() - 1, -1), (picture.right() + 1, 1)):  # beside the row, not over it
                 corners = [QPointF(edge, y), QPointF(edge + out * MARK, y - 3.5), QPointF(edge + out * MARK, y + 3.5)]
                 painter.drawPolygon(corners)

@@ -324,3 +324,22 @@ def test_a_low_dock_keeps_the_readout_in_sight_and_cards_cut_no_formula(qtbot: Q
     first, last = panel.cards.card_rect(0), panel.cards.card_rect(len(ids(panel)) - 1)
     bar = panel.cards.verticalScrollBar()
     assert last.bottom() - first.top() == pytest.approx(bar.maximum() + bar.pageStep(), abs=2)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_head_s_row_is_marked_beside_it_and_not_painted_over(qtbot: QtBot, tmp_path: Path, theme: str) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel.ctx.theme.set_choice(theme)
+    settled(qtbot, panel, bench)
+    cards, index = panel.cards, ids(panel).index("attn.q")
+    cards.verticalScrollBar().setValue(0)
+    card, rect = cards._cards[index], cards.card_rect(index)
+    assert card.marked == 2
+    picture = cards.viewport().grab().toImage()
+    text = panel.ctx.theme.palette.text
+    rows = [y for y in range(round(rect.top()), round(rect.bottom()))
+            if picture.pixelColor(round(rect.left() + 8) - 4, y) == text]  # fmt: skip
+    assert rows  # an arrow in the margin
+    inside = {picture.pixelColor(x, rows[len(rows) // 2]).rgb() for x in range(round(rect.left() + 9),
+              round(rect.right() - 9))}  # fmt: skip
+    assert text.rgb() not in inside and len(inside) > 3
