@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_a_step_rows_token_is_pointed_at_everywhere(live: Application, qtbot: Qt
             return bool(selection.hover_token == token)
 
         qtbot.waitUntil(pointed)
-        qtbot.waitUntil(lambda token=token: timeline.curve.hovered == token)
+        qtbot.waitUntil(partial(lambda wanted: timeline.curve.hovered == wanted, token))
     table.leaveEvent(QEvent(QEvent.Type.Leave))
     assert selection.hover_token is None
 
