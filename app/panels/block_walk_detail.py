@@ -112,7 +112,7 @@ class DetailView(QWidget):
         self.info.set_text(shown.words.title, f"{op.formula}\n\n{shown.words.text}")
         self.formula.setText(op.formula)
         self.formula.setFont(self._ctx.theme.font("mono"))
-        self.stats.set_parts(statistics(op))
+        self._show_statistics(op)
         self._arrange()
         self.what.set_enabled("parts", op.parts_rows != "one")
         self.what.set_enabled("positions", op.at_positions)
@@ -239,9 +239,12 @@ class DetailView(QWidget):
             error = tr("sum − result: {error}", error=figure(reply.total, 2))
             self.stats.set_parts([(title + "   ", "secondary"), (error, "green" if reply.total < 1e-4 else "amber")])
         else:
-            self.stats.set_parts(statistics(self.shown.op))
+            self._show_statistics(self.shown.op)
             self._select_position(self.shown.walk.position)
         self._point()
+
+    def _show_statistics(self, op: WalkOp) -> None:
+        self.stats.set_parts(statistics(op), statistics(op, gap=" "), statistics(op, digits=2, gap=" "))
 
     def _select_position(self, position: int) -> None:
         """The frame follows the token and stays at its dimension; what the mouse rests on is old news then."""
@@ -464,7 +467,7 @@ class DetailView(QWidget):
     def _on_what(self) -> None:
         self._asked = None
         if self.shown is not None:
-            self.stats.set_parts(statistics(self.shown.op))
+            self._show_statistics(self.shown.op)
         self.draw()
 
     def _on_list_hover(self, index: int) -> None:

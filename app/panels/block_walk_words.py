@@ -40,12 +40,12 @@ def foot_text(op: WalkOp) -> str:
     return f"{short(op.low)} … {short(op.high)}   ‖x‖ {short(op.norm)}"
 
 
-def statistics(op: WalkOp) -> list[Part]:
-    """All statistics in a line."""
+def statistics(op: WalkOp, *, digits: int = 4, gap: str = "   ") -> list[Part]:
+    """All statistics in a line; with fewer `digits` and less of a `gap` where it is short."""
     parts: list[Part] = []
     for name, value in ((tr("min"), op.low), (tr("max"), op.high), (tr("mean"), op.mean), ("σ", op.std),
                         ("‖x‖", op.norm)):  # fmt: skip
-        parts += [(f"{name} ", "secondary"), (figure(value), "strong"), ("   ", "text")]
+        parts += [(f"{name} ", "secondary"), (figure(value, digits), "strong"), (gap, "text")]
     if op.note:
         parts.append((op.note, "accent"))
     return parts

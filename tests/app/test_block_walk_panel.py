@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from app.panels.block_walk import BlockWalkPanel
 from app.theme import Theme
 from app.widgets.folding import fold, strongest
 from app.widgets.info_button import InfoPopup
+from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.loading import LoadedModel
 from model.protocol.walk_requests import GetWalk, GetWalkTensor
@@ -327,7 +329,9 @@ def test_a_low_dock_keeps_the_readout_in_sight_and_cards_cut_no_formula(qtbot: Q
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_the_head_s_row_is_marked_beside_it_and_not_painted_over(qtbot: QtBot, tmp_path: Path, theme: str) -> None:
+def test_the_head_s_row_is_marked_beside_it_and_not_painted_over(
+    qtbot: QtBot, tmp_path: Path, theme: Literal["light", "dark"]
+) -> None:
     panel, bench = shown(qtbot, tmp_path)
     panel.ctx.theme.set_choice(theme)
     settled(qtbot, panel, bench)
@@ -343,3 +347,13 @@ def test_the_head_s_row_is_marked_beside_it_and_not_painted_over(qtbot: QtBot, t
     inside = {picture.pixelColor(x, rows[len(rows) // 2]).rgb() for x in range(round(rect.left() + 9),
               round(rect.right() - 9))}  # fmt: skip
     assert text.rgb() not in inside and len(inside) > 3
+
+
+def test_a_short_line_of_statistics_keeps_the_note(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(690, 600))
+    panel.ctx.theme.set_text_scale(1.5)
+    panel.open_card(ids(panel).index("attn.norm"))
+    settled(qtbot, panel, bench)
+    said = panel.detail.stats.shown()
+    assert said[-1][0].startswith(("rms(x)", "σ(x)")) and (" ", "text") in said
+    assert parts_width(panel.ctx.theme, said) <= panel.detail.stats.width()
