@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from app.commands import Command
 from app.export.run_commands import run_file_commands
 from app.i18n import LANGUAGES
+from app.state.on_screen import follows_run
 from app.theme import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
@@ -83,6 +84,12 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
             run=lambda: session.step(n),
         )
 
+    def restart() -> None:
+        if not follows_run(session):  # the box holds another text by now: Undo there brings it back
+            text, tokens, chat = session.prefilled_text, session.prompt_tokens, session.prompt.chat
+            session.prompt.take(text, session.run_text[: tokens[-1].end] if chat else text, tokens)
+        prefill()
+
     def chunks(n: int, title: str) -> Command:
         settings = ctx.settings
         return Command(
@@ -96,6 +103,10 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
             run=prefill,
         ),
         Command(
+            id="run.restart", title="Restart the run", menu="Run", enabled=lambda: idle() and session.run is not None,
+            run=restart,
+        ),
+        Command(
             id="run.step", title="Step", shortcuts=("Space", "Right"), keys="unclaimed", menu="Run", group=1,
             enabled=can_step, run=session.step,
         ),
@@ -105,6 +116,10 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
         ),
         many(8),
         many(32),
+        Command(
+            id="run.step_many", title="Step N times …", menu="Run", group=1, enabled=can_step,
+            run=lambda: window.sheets.ask_steps(session.step),
+        ),
         Command(
             id="run.run", title="Run until end of text", shortcuts=("R",), keys="letter", menu="Run", group=1,
             enabled=lambda: has_run() and not session.busy, run=session.run_until_end,

@@ -12,6 +12,8 @@ from app.i18n import tr
 from app.settings import log_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtCore import QPoint
     from PySide6.QtWidgets import QDialog
 
@@ -80,6 +82,12 @@ class Sheets:
         from app.dialogs.key_sheet import KeySheet  # noqa: PLC0415
 
         _show(KeySheet(self._window.theme, self._window.registry, self._window))
+
+    def ask_steps(self, take: Callable[[int], None]) -> None:
+        """How many steps to take."""
+        from app.dialogs.steps import StepsDialog  # noqa: PLC0415
+
+        _show(StepsDialog(self._window.settings, take, self._window))
 
     def about(self) -> None:
         """What this is."""

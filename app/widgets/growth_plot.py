@@ -203,7 +203,7 @@ class GrowthPlot(CursorPlot):
         growth, high = self._growth, self._high()
         if growth is None:
             return []
-        found = []
+        found: list[tuple[int, float, tuple[str, ...]]] = []
         for name, size in growth.layouts:
             end = size * growth.length
             words = (name,) if end <= high else (f"{name} ↑", short_amount(end, "B"))

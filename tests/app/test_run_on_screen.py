@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QTabBar
 from pytestqt.qtbot import QtBot
 
+from app.dialogs.steps import StepsDialog
 from app.main import Application
 from app.session import Session
 from tests.app.shell import close_window, window_with
@@ -52,6 +53,36 @@ def press(
     application: Application, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
 ) -> None:
     QTest.keyClick(application.window.windowHandle(), key, modifier)
+
+
+def test_as_many_steps_as_asked_for_and_the_number_is_remembered(live: Application, qtbot: QtBot) -> None:
+    session, registry = session_of(live), live.window.registry
+    session.first()  # the seven steps there are end the text
+    idle(qtbot, session, 0)
+    for number, shown in ((3, 16), (2, 3)):
+        registry.run("run.step_many")
+        [dialog] = [d for d in live.window.findChildren(StepsDialog) if d.isVisible()]
+        assert dialog.intValue() == shown
+        before = len(session.path_nodes())
+        dialog.setIntValue(number)
+        dialog.accept()
+        assert live.settings.panel("run") == {"steps": number}
+        idle(qtbot, session, before + number)
+        qtbot.waitUntil(lambda: not live.window.findChildren(StepsDialog))
+
+
+def test_a_run_is_started_again_from_its_own_prompt(live: Application, qtbot: QtBot) -> None:
+    session, edit = session_of(live), panel(live, "prompt").edit
+    before, ids, text = session.run_id, [token.id for token in session.prompt_tokens], edit.text()
+    edit.setPlainText(TEXT)
+    qtbot.waitUntil(lambda: not session.prompt.stale)
+    assert live.window.registry.run("run.restart")
+    idle(qtbot, session, 0)
+    assert session.run_id != before
+    assert [token.id for token in session.prompt_tokens] == ids
+    qtbot.waitUntil(lambda: edit.text() == text)
+    qtbot.waitUntil(lambda: not session.busy and not session.prompt.stale)
+    assert [token.id for token in session.live_tokens] == ids
 
 
 def test_a_long_paste_has_no_bar_over_the_text(live: Application, qtbot: QtBot) -> None:
