@@ -250,12 +250,12 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
     )
     edge, room = (geometry.area.left(), geometry.row_room) if rows else (geometry.area.top(), geometry.col_room)
     # Labels it would cover in part are taken away whole.
-    outline = axis.outline(label, edge, room, bold=True)
+    near, whole = (0.5, 2.0) if ruler else (0.0, 0.0)  # taken away with what hangs under the line and blurs its edge
+    outline = axis.outline(label, edge, room, bold=True, margin=near)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(heat.theme.palette.panel)
     for other in axis_labels(heat)[0 if rows else 1]:
-        if abs(other.centre - centre) < 2 * spacing:
-            covered = axis.outline(other, edge, room)
-            if covered.intersects(outline):
-                painter.drawPolygon(covered)
+        close = abs(other.centre - centre) < 2 * spacing
+        if close and axis.outline(other, edge, room, margin=near).intersects(outline):
+            painter.drawPolygon(axis.outline(other, edge, room, margin=whole))
     axis.paint_hovered(painter, label, edge, room)

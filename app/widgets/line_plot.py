@@ -13,6 +13,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
 from app.widgets.ticks import figure, short, ticks
 
@@ -410,7 +411,7 @@ class LinePlot(QWidget):
         colours, rows = self._theme.palette, self._legend_rows(metrics)
         painter.setPen(colours.secondary)
         name = self._right_name if self._two_axes else self._y_name
-        painter.drawText(QPointF(self.width() - 4 - metrics.horizontalAdvance(name), metrics.ascent()), name)
+        draw_crisp(painter, QPointF(self.width() - 5 - metrics.horizontalAdvance(name), metrics.ascent()), name)
         if self._two_axes:
             painter.drawText(QPointF(0, metrics.ascent()), self._y_name)
         for line, row, x in self._legend_places(metrics):

@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from app.i18n import tr
+from app.widgets.crisp_text import draw_crisp
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -245,9 +246,10 @@ class OpCards(QAbstractScrollArea):
     ) -> None:
         painter.setFont(font)
         painter.setPen(colour)
-        shown = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 1)
-        side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
-        painter.drawText(rect, side | Qt.AlignmentFlag.AlignVCenter, shown)
+        metrics = QFontMetricsF(font)
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 1)
+        left = rect.right() - metrics.horizontalAdvance(shown) if right else rect.left()
+        draw_crisp(painter, QPointF(left, rect.center().y() + (metrics.ascent() - metrics.descent()) / 2), shown)
 
     def _image(self, index: int, card: Card) -> QImage:
         if index not in self._images:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QSizePolicy, QWidget
+
+from app.widgets.crisp_text import draw_crisp
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -62,7 +64,9 @@ class Segment(QAbstractButton):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(inner, 3, 3)
         painter.setPen(colours.accent_text if self.isChecked() else colours.text)
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text())
+        metrics = self.fontMetrics()
+        left = (self.width() - metrics.horizontalAdvance(self.text())) / 2
+        draw_crisp(painter, QPointF(left, (self.height() + metrics.ascent() - metrics.descent()) / 2), self.text())
 
 
 class Segmented(QWidget):

@@ -134,9 +134,11 @@ def draw_choice(painter: QPainter, theme: Theme, rect: QRectF, text: str, note: 
     """The value, then its note in the hint font."""
     painter.setFont(theme.font("ui"))
     painter.setPen(theme.palette.text if enabled else theme.palette.disabled)
-    painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-    if note:
-        width = QFontMetricsF(theme.font("ui")).horizontalAdvance(text) + NOTE_GAP
+    metrics = QFontMetricsF(theme.font("ui"))
+    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 1)
+    painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+    if note and _width(theme, text, note) <= rect.width() + 1:
+        width = metrics.horizontalAdvance(text) + NOTE_GAP
         painter.setFont(theme.font("hint"))
         painter.setPen(theme.palette.secondary if enabled else theme.palette.disabled)
         painter.drawText(
