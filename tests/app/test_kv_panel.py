@@ -116,6 +116,11 @@ def test_contents_are_the_caches_and_follow_the_selection(qtbot: QtBot, tmp_path
     bench.selection.set_layer_head(0, 1)
     settled(qtbot, panel, bench)
     assert panel.contents.place() == (0, 0)
+    bench.selection.set_layer_head(2, 3)
+    bench.selection.set_layer_head("all", "max")
+    settled(qtbot, panel, bench)
+    assert panel.contents.place() == (2, 1)
+    assert panel.layers.currentIndex().row() == 2
 
 
 def test_hover_and_selection_are_linked_both_ways(qtbot: QtBot, tmp_path: Path) -> None:

@@ -56,6 +56,16 @@ def click(panel: LensPanel, depth: int, position: int) -> None:
     QTest.mouseClick(panel.grid.viewport(), LEFT, pos=at)
 
 
+def test_the_overview_is_there_in_a_panel_made_anew(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    QTest.mouseClick(panel.look._segments["overview"], LEFT)
+    assert panel.grid.overview
+    again = LensPanel(bench.ctx)
+    qtbot.addWidget(again)
+    assert again.grid.overview
+    assert again.look.key() == "overview"
+
+
 @pytest.mark.parametrize("name", [None, "gpt2", "bloom, residual from the norm", "mixtral", "gemma2"])
 def test_cells_in_sight_are_the_engine_s(qtbot: QtBot, tmp_path: Path, name: str | None) -> None:
     model = None
