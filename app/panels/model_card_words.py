@@ -268,13 +268,13 @@ def check_rows(rows: tuple[CheckRow, ...]) -> list[Row]:
 def check_title(row: CheckRow) -> str:
     """A check as the panel names it; one it does not know, as the engine does."""
     return {
-        "captured": tr("logits captured = not captured, bit for bit"),
+        "captured": tr("captured logits = not captured"),
         "cached": tr("cached decode = one forward pass"),
         "fused": tr("fused attention = explicit formula"),
-        "shown": tr("weights shown × V × W_o = the layer's output"),
-        "sums": tr("rows of weights sum to 1, hidden keys get 0"),
-        "rope": tr("RoPE: moving both positions keeps q·k"),
+        "shown": tr("weights × V × W_o = layer's output"),
+        "sums": tr("rows of weights sum to 1"),
+        "rope": tr("RoPE: shift both, same q·k"),
         "sampler": tr("sampler stages = plain reference"),
-        "blocks": tr("block l on the stored residual = the next one"),
-        "keys": tr("stored q, k, v = made again from the residual"),
+        "blocks": tr("block(stored stream) = next stream"),
+        "keys": tr("stored q, k, v = made again"),
     }.get(row.name, row.title)

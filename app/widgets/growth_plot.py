@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 HEADROOM = 1.1
+FORMULA_WIDTH = 6.0
 MOST_TICKS = 8
 TALL = 124
 """Px of height at 100 % text from which positions and phases both stand under the plot."""
@@ -179,8 +180,8 @@ class GrowthPlot(CursorPlot):
         formula: Points = [(0.0, 0.0), (end, growth.per_token * end)]
         for points, colour, width, dashes in (
             (growth.allocated_line(), colours.secondary, 1.4, (4.0, 3.0)),
+            (formula, _halo(colours.amber), FORMULA_WIDTH, ()),  # wide and below: where both agree, both are seen
             (growth.used_line(), colours.accent, 2.2, ()),
-            (formula, colours.amber, 1.2, (2.0, 2.0)),
         ):
             painter.setPen(_pen(colour, width, dashes))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -284,7 +285,7 @@ class GrowthPlot(CursorPlot):
         x, entries = plot.left(), (
             (tr("used"), _pen(colours.accent, 2.2, ())),
             (tr("allocated"), _pen(colours.secondary, 1.4, (4.0, 3.0))),
-            (tr("formula"), _pen(colours.amber, 1.2, (2.0, 2.0))),
+            (tr("formula"), _pen(_halo(colours.amber), FORMULA_WIDTH, ())),
         )  # fmt: skip
         for words, pen in entries:
             width = metrics.horizontalAdvance(words)
@@ -299,6 +300,12 @@ class GrowthPlot(CursorPlot):
 
 
 _MIDDLE_RIGHT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+
+
+def _halo(colour: QColor) -> QColor:
+    faint = QColor(colour)
+    faint.setAlpha(110)
+    return faint
 
 
 def _pen(colour: QColor, width: float, dashes: tuple[float, ...]) -> QPen:

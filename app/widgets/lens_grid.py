@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from app.widgets.heatmap_image import Colours
 
 CELL_WIDTH, CELL_HEIGHT = 74, 19
+STRIPE = 3.0
 LEAST_WIDTH, LEAST_HEIGHT = 7, 3
 PADDING = 4.0
 LIGHT = 0.179
@@ -305,7 +306,7 @@ class LensGrid(PointedSheet[Cell]):
         font = self._theme.font("mono_small")
         metrics = QFontMetricsF(font)
         painter.setFont(font)
-        room = width - 2 * PADDING - 3
+        room = width - 2 * PADDING - STRIPE - 2
         shown: dict[int, str] = {}
         for depth in range(*depths):
             for position in range(*positions):
@@ -316,10 +317,11 @@ class LensGrid(PointedSheet[Cell]):
                     continue
                 painter.setPen(Qt.GlobalColor.black if self._light[level] else Qt.GlobalColor.white)
                 if self.comes_true(depth, position):
-                    painter.fillRect(QRectF(rect.left(), rect.top(), 3, rect.height()), painter.pen().color())
+                    # On the cell and not at its edge, where it would be lost in the gap of one of the themes.
+                    painter.fillRect(rect.adjusted(2, 3, STRIPE + 2 - rect.width(), -3), painter.pen().color())
                 if token not in shown:
                     shown[token] = metrics.elidedText(self.words.get(token, ""), Qt.TextElideMode.ElideRight, room)
-                inside = rect.adjusted(PADDING + 2, 0, 0, 0)
+                inside = rect.adjusted(PADDING + STRIPE, 0, 0, 0)
                 painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown[token])
 
     def _level(self, depth: int, position: int) -> int:

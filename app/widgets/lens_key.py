@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BAR_LENGTH = 96.0
 STRIPE = 3.0
+CELL = 16.0
 
 
 class LensKey(QWidget):
@@ -55,9 +56,11 @@ class LensKey(QWidget):
         if self.stripes:
             words = tr("came next")
             painter.setFont(theme.font("hint"))
-            painter.fillRect(QRectF(1, 2, STRIPE, rect.height() - 4), theme.palette.text)
+            cell = QRectF(1, 1, CELL, rect.height() - 2)
+            painter.fillRect(cell, QColor.fromRgb(int(self._table[1])))
+            painter.fillRect(QRectF(3, 3, STRIPE, rect.height() - 6), Qt.GlobalColor.white)
             painter.setPen(theme.palette.secondary)
             baseline = rect.center().y() + (metrics.ascent() - metrics.descent()) / 2
-            painter.drawText(QPointF(STRIPE + 7, baseline), words)
-            end = STRIPE + 7 + metrics.horizontalAdvance(words) + 12
+            painter.drawText(QPointF(cell.right() + 6, baseline), words)
+            end = cell.right() + 6 + metrics.horizontalAdvance(words) + 12
         draw_bar(painter, theme, rect.adjusted(end, 0, 0, 0), self._table, self.bar, min(BAR_LENGTH, rect.width() / 4))
