@@ -404,7 +404,7 @@ class LinePlot(QWidget):
                 backing.setAlphaF(0.8)
                 box = QRectF(left - 2, y - metrics.ascent(), width + 4, metrics.height())
                 painter.fillRect(box, backing)
-                painter.setPen(self._theme.palette.text)
+                painter.setPen(getattr(self._theme.palette, mark.colour))  # whose value it is
                 painter.drawText(QPointF(left, y), mark.text)
 
     def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, shown: float | None) -> None:
