@@ -179,7 +179,11 @@ class AttentionPanel(Panel):
         px = self.ctx.theme.px
         left = self.width() - 36 - round((self.height() - px(60)) * 1.04) - px(12)
         alone = not self.side.split and len(self.maps()) == 1
-        return min(max(px(SIDE_WIDTH), left), px(MOST_SIDE)) if alone else px(SPLIT_SIDE)
+        return min(max(px(SIDE_WIDTH), left), px(MOST_SIDE)) if alone else self._split_side()
+
+    def _split_side(self) -> int:
+        """Of the heads' place, where the lines have one of their own: never less than the heads need."""
+        return max(self.ctx.theme.px(SPLIT_SIDE), self.side.heads_least())
 
     def _on_split_moved(self, *_: object) -> None:
         self._own_sizes = True
@@ -191,10 +195,10 @@ class AttentionPanel(Panel):
         """Row, column and entropy go where the square matrix leaves room: under it, or between it and the heads; else
         they share the heads' place."""
         px = self.ctx.theme.px
-        side = 0 if not shown else self.side.width() if self._own_sizes else px(SPLIT_SIDE)
+        side = 0 if not shown else self.side.width() if self._own_sizes else self._split_side()
         width, height = self.width() - side - (36 if shown else 24), self.height() - px(60)
         stays = 0 if self.side.split else 10
-        under, beside = height - width * 0.97, width - height * 1.04 - px(20)
+        under, beside = height - width * 0.97, width - height - px(22)
         split = (
             self.ctx.session.run is not None
             and not narrow
@@ -202,7 +206,8 @@ class AttentionPanel(Panel):
         )
         way = Qt.Orientation.Horizontal if beside > under else Qt.Orientation.Vertical
         room, spare = (width, beside) if way == Qt.Orientation.Horizontal else (self.height(), under)
-        self._line_sizes = [round(room - spare), round(spare)]
+        # The handle's px come off the lines: the matrix would lose a pixel of every cell.
+        self._line_sizes = [round(room - spare), round(spare) - self._left.handleWidth()]
         if split == self.side.split and (not split or way == self._left.orientation()):
             return
         self.side.set_split(split=split, wide=split and way == Qt.Orientation.Vertical)

@@ -75,7 +75,8 @@ class SideView(QWidget):
         column.setSpacing(6)
         column.addWidget(self.tabs)
         column.addWidget(self._stack, 1)
-        self._stack.addWidget(self._make_heads())
+        self._heads = self._make_heads()
+        self._stack.addWidget(self._heads)
         self.lines = QWidget()
         under = QVBoxLayout(self.lines)
         under.setContentsMargins(0, 0, 0, 0)
@@ -126,6 +127,10 @@ class SideView(QWidget):
         else:
             self._stack.addWidget(self.lines)
             self.tabs.set_key("heads")
+
+    def heads_least(self) -> int:
+        """Px of width the page of heads needs, whatever page is open."""
+        return self._heads.minimumSizeHint().width()
 
     def sync(self) -> None:
         """Brings what can be seen up to date."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 POSITION, TOKEN, BAR, VALUE = range(4)
+LEAST_BAR = 20
+MEASURED = 16
+"""Of the pieces so many, the longest, are measured for the width of their column."""
 
 
 class BarModel(SheetModel):
@@ -37,10 +43,13 @@ class BarModel(SheetModel):
         self._first_decode: int | None = None
         self.value_name = ""
         self.ranked = False
+        self.long_pieces: list[str] = []
 
     def set_values(self, pieces: Sequence[str], values: NDArray[np.float32], first_decode: int | None) -> None:
         self.beginResetModel()
         self._pieces, self._values, self._first_decode = pieces, values, first_decode
+        # Of all pieces, not of those that are seen: the columns stay where they are from one query to the next.
+        self.long_pieces = heapq.nlargest(MEASURED, set(pieces), key=lambda piece: len(piece.encode()))
         seen = np.flatnonzero(~np.isnan(values))
         self._order = seen[np.argsort(-values[seen], kind="stable")]
         self._largest = float(np.abs(values[seen]).max(initial=0.0)) or 1.0
@@ -48,6 +57,10 @@ class BarModel(SheetModel):
 
     def position(self, row: int) -> int:
         return int(self._order[row])
+
+    def longest_number(self) -> str:
+        """A position or rank as wide as any, in zeros."""
+        return re.sub(r"\d", "0", f"{max(len(self._values), 10):,}")
 
     def n_rows(self) -> int:
         return len(self._order)
@@ -138,9 +151,15 @@ class BarTable(QTableView):
 
     def _fit_columns(self) -> None:
         metrics = QFontMetricsF(self._theme.font("table"))
-        position = round(metrics.horizontalAdvance("0,000") + 10)
-        name = metrics.horizontalAdvance(self._model.value_name)
-        value = round(max(metrics.horizontalAdvance("0.00e-00"), name) + 12)
+        titles = QFontMetricsF(self._theme.font("hint"))
+        heading, _, _, name = self._model.titles()
+        number = max(metrics.horizontalAdvance(self._model.longest_number()), titles.horizontalAdvance(heading))
+        position = round(number + 10)
+        value = round(max(metrics.horizontalAdvance("0.00e-00"), metrics.horizontalAdvance(name)) + 12)
         rest = max(40, self.viewport().width() - position - value)
-        bar = max(24, min(round(rest * 0.34), self._theme.px(110)))
+        mono = QFontMetricsF(self._theme.font("mono"))
+        widest = max((mono.horizontalAdvance(piece) for piece in self._model.long_pieces), default=0.0)
+        token = math.ceil(widest) + 2 * CellDelegate.PADDING
+        # Where it is tight the bars give way first: a token cut short is not read, a short bar is.
+        bar = max(LEAST_BAR, min(round(rest * 0.34), self._theme.px(110), rest - token))
         fit_columns(self, {POSITION: position, BAR: bar, VALUE: value}, flexible=TOKEN, least=rest - bar)
