@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 MOST_COPIED = 65_536
 LIST_WIDTH = 220
-LEAST_HEIGHT, LEAST_AXES = 62, 150
+LEAST_HEIGHT, LEAST_AXES = 62, 70
+FEW_LINES = 150
+"""Px at 100 % text: under it a row is folded to fewer, longer lines, so that there is room for dimension numbers."""
 LOW = 240
 """Px at 100 % text: under it the formula stands beside the statistics, or is left to the card."""
 
@@ -171,20 +173,22 @@ class DetailView(QWidget):
 
     def _draw_token(self, shown: Shown) -> None:
         values, op = shown.values, shown.op
-        self.folded, stride = None, 1
+        self.folded, stride, step = None, 1, 1.0
         names: tuple[list[str], list[str]] = ([], [])
         if len(values) == 1 and op.cols != "key":
-            self.folded = fold(values[0])
+            low = self.heat.height() < self._ctx.theme.px(FEW_LINES)
+            self.folded = fold(values[0], aspect=24.0 if low else 4.0)
             values, width = self.folded.values, self.folded.width
             stride = round(width * op.shape[0] / self.folded.count)
-            # Lines are told by the number they begin with; across there is nothing that would be worth its room.
-            rows, cols = [], [""] * width
+            step = op.shape[0] / self.folded.count
+            # Lines are told by the number they begin with; across, cells count on from it, in whole steps.
+            rows, cols = [], [] if step.is_integer() else [""] * width
             names = ([f"{i * stride:,}" for i in range(len(values))], [f"+{i}" for i in range(width)])
         else:
             cols = [token.piece for token in self._ctx.session.path_tokens()] if op.cols == "key" else []
             rows = [""] if len(values) == 1 else [f"{axis_name(op.rows)} {i}" for i in range(len(values))]
         levels = Levels.spanning(op.low, op.high, signed=op.id not in SHARES, scale=self._ctx.selection.scale)
-        self._set_matrix(values.shape, rows, cols, stride=stride, names=names)
+        self._set_matrix(values.shape, rows, cols, strides=(stride, round(step)), names=names)
         self._set_colours(levels, pooled=op.pooled)
         tile = Tile(
             pixels=levels.pixels(values), rows=(0, values.shape[0]), cols=(0, values.shape[1]), values=values,
@@ -267,12 +271,14 @@ class DetailView(QWidget):
         rows: list[str],
         cols: list[str],
         *,
-        stride: int = 1,
+        strides: tuple[int, int] = (1, 1),
         names: tuple[list[str], list[str]] = ([], []),
     ) -> None:
-        """`names`: of the table's rows and columns, where they are others than the map's."""
+        """`strides`: from one row's and column's number to the next one's; `names`: of the table's rows and columns,
+        where they are others than the map's."""
         self.heat.set_message("")
-        self.heat.row_axis.stride = stride
+        self.heat.row_axis.stride, self.heat.col_axis.stride = strides
+        self.heat.col_axis.numbered = self.folded is None or not cols
         # Where it is low, a folded row needs its room more than the numbers of its lines: the readout has them.
         axes = self.folded is None or self.heat.height() >= self._ctx.theme.px(LEAST_AXES)
         self.heat.options = Options(square=False, readout=False, axes=axes)

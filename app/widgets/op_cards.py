@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from app.widgets.heatmap_image import Colours
 
 WIDTH, HEIGHT, GAP, ARROW = 168, 78, 6, 10
+LEAST_HEIGHT = 62
+"""Px at 100 % text of a card in a low dock: its picture is half as high, so that a second row is seen whole."""
 PADDING = 8.0
 INFO = 16.0
 MARK = 5.0
@@ -52,7 +55,10 @@ class Card:
 
 
 class OpCards(QAbstractScrollArea):
-    """`cardChosen` on click and arrows, `cardOpened` on double click and Enter, `infoWanted` (index, where) on ⓘ."""
+    """Rows are scrolled whole and fill the height: the scroll bar counts rows.
+
+    `cardChosen` on click and arrows, `cardOpened` on double click and Enter, `infoWanted` (index, where) on ⓘ.
+    """
 
     cardChosen = Signal(int)
     cardOpened = Signal(int)
@@ -64,7 +70,7 @@ class OpCards(QAbstractScrollArea):
         self._cards: tuple[Card, ...] = ()
         self._tables: dict[bool, Colours] = {}
         self._images: dict[int, QImage] = {}
-        self._rows: list[tuple[float, float]] | None = None
+        self._needs: list[int] = []
         self._chosen, self._hovered = 0, -1
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -109,9 +115,13 @@ class OpCards(QAbstractScrollArea):
         """Where a card is in the viewport."""
         width = self._card_width()
         row, col = divmod(index, self.columns)
-        top, height = self._row_places()[row]
-        top -= self.verticalScrollBar().value()
-        return QRectF(col * (width + GAP + ARROW), top, width, height).adjusted(0.5, 0.5, -0.5, -0.5)
+        first = self.verticalScrollBar().value()
+        heights = self._heights(first)
+        if row < first:
+            top = -sum(height + GAP for height in heights[row:first])
+        else:
+            top = sum(height + GAP for height in heights[first:row])
+        return QRectF(col * (width + GAP + ARROW), top, width, heights[row]).adjusted(0.5, 0.5, -0.5, -0.5)
 
     def formula_lines(self, index: int) -> list[str]:
         """A card's formula as it is written there: broken at spaces, never cut."""
@@ -199,7 +209,10 @@ class OpCards(QAbstractScrollArea):
         painter.setBrush(colours.accent_tint if chosen else colours.hover if index == self._hovered else colours.raised)
         painter.setPen(QPen(colours.accent if chosen else colours.line, 1))
         painter.drawRoundedRect(rect, 6, 6)
-        inside = rect.adjusted(PADDING, 5, -PADDING, -5)
+        lines, high = self.formula_lines(index), QFontMetricsF(theme.font("mono_small")).height()
+        good = self._needs[index // self.columns] + theme.px(HEIGHT) - theme.px(LEAST_HEIGHT)
+        margin = 5 if rect.height() + 1 >= good else 3  # the pictures of a low row need it more
+        inside = rect.adjusted(PADDING, margin, -PADDING, -margin)
         ui, hint, mono = theme.font("ui", bold=True), theme.font("hint"), theme.font("mono_small")
         hints = QFontMetricsF(hint)
         shape = hints.horizontalAdvance(card.shape)
@@ -208,8 +221,8 @@ class OpCards(QAbstractScrollArea):
         self._text(painter, line.adjusted(0, 0, -INFO - 2, 0), card.shape, hint, colours.secondary, right=True)
         self._paint_info(painter, self._info_rect(rect))
         line.translate(0, 1)
-        for text in self.formula_lines(index):
-            line = QRectF(inside.left(), line.bottom(), inside.width(), QFontMetricsF(mono).height())
+        for text in lines:
+            line = QRectF(inside.left(), line.bottom(), inside.width(), high)
             self._text(painter, line, text, mono, colours.text)
         foot = QRectF(inside.left(), inside.bottom() - hints.height(), inside.width(), hints.height())
         self._text(painter, foot, card.foot, hint, colours.secondary)
@@ -271,37 +284,44 @@ class OpCards(QAbstractScrollArea):
             self.viewport().update()
 
     def _relayout(self) -> None:
-        self._rows = None
-        bar, rows = self.verticalScrollBar(), self._row_places()
-        end = rows[-1][0] + rows[-1][1] if rows else 0.0
-        bar.setPageStep(self.viewport().height())
-        bar.setSingleStep((self._theme.px(HEIGHT) + GAP) // 2)
-        bar.setRange(0, max(0, math.ceil(end - self.viewport().height())))
+        line, columns = QFontMetricsF(self._theme.font("mono_small")).height(), self.columns
+        lines = [len(self.formula_lines(index)) for index in range(len(self._cards))]
+        most = [max(lines[first : first + columns]) for first in range(0, len(lines), columns)]
+        self._needs = [math.ceil(self._theme.px(LEAST_HEIGHT) + (count - 1) * line) for count in most]
+        rows, bar = len(self._needs), self.verticalScrollBar()
+        whole = [self._whole(first)[0] for first in range(rows)]
+        last = next((first for first, count in enumerate(whole) if first + count >= rows), 0)
+        bar.setPageStep(min(whole[: last + 1], default=1))  # the least, so that no page skips a row
+        bar.setSingleStep(1)
+        bar.setRange(0, last)
         self.viewport().update()
+
+    def _whole(self, first: int) -> tuple[int, int]:
+        """How many rows from `first` on are seen whole, and the px each is higher than it needs."""
+        room, more = self.viewport().height() + GAP, self._theme.px(HEIGHT) - self._theme.px(LEAST_HEIGHT)
+        ends = list(itertools.accumulate(height + GAP for height in self._needs[first:]))
+        comfortable = sum(end + more * (i + 1) <= room for i, end in enumerate(ends))
+        count = max(comfortable, sum(end <= room for end in ends[:2]), min(1, len(ends)))
+        if not count:
+            return 0, 0
+        spare = max((room - ends[count - 1]) // count, 0)
+        return count, min(spare, more) if count == len(self._needs) else spare
+
+    def _heights(self, first: int) -> list[int]:
+        """Heights of all rows when `first` is at the top: those seen share what is left over."""
+        count, spare = self._whole(first)
+        return [need + spare * (first <= row < first + count) for row, need in enumerate(self._needs)]
 
     def _card_width(self) -> float:
         columns = self.columns
         return (self.viewport().width() - (columns - 1) * (GAP + ARROW)) / columns
 
-    def _row_places(self) -> list[tuple[float, float]]:
-        """Top and height of every row of cards: as high as the longest formula in it needs."""
-        if self._rows is None:
-            line, top, columns = QFontMetricsF(self._theme.font("mono_small")).height(), 0.0, self.columns
-            self._rows = []
-            for first in range(0, len(self._cards), columns):
-                in_row = range(first, min(first + columns, len(self._cards)))
-                most = max(len(self.formula_lines(index)) for index in in_row)
-                height = math.ceil(self._theme.px(HEIGHT) + (most - 1) * line)
-                self._rows.append((top, height))
-                top += height + GAP
-        return self._rows
-
     def _reveal(self, index: int) -> None:
-        rect, bar = self.card_rect(index), self.verticalScrollBar()
-        if rect.top() < 0:
-            bar.setValue(bar.value() + round(rect.top()))
-        elif rect.bottom() > self.viewport().height():
-            bar.setValue(bar.value() + round(rect.bottom() - self.viewport().height()))
+        row, bar = index // self.columns, self.verticalScrollBar()
+        first = min(bar.value(), row)
+        while row >= first + max(self._whole(first)[0], 1):
+            first += 1
+        bar.setValue(first)
 
     def _describe(self) -> None:
         if 0 <= self._chosen < len(self._cards):

@@ -323,9 +323,31 @@ def test_a_low_dock_keeps_the_readout_in_sight_and_cards_cut_no_formula(qtbot: Q
         assert all(font.horizontalAdvance(line) <= rect.width() - 2 * 8 for line in lines)
         broken += len(lines) > 1
     assert broken
-    first, last = panel.cards.card_rect(0), panel.cards.card_rect(len(ids(panel)) - 1)
-    bar = panel.cards.verticalScrollBar()
-    assert last.bottom() - first.top() == pytest.approx(bar.maximum() + bar.pageStep(), abs=2)
+
+
+@pytest.mark.parametrize(("size", "rows"), [((1380, 209), 2), ((1380, 226), 2), ((1100, 360), 2), ((900, 500), 3)])
+def test_whole_rows_of_cards_are_seen_wherever_they_are_scrolled_to(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int], rows: int
+) -> None:
+    panel, _ = shown(qtbot, tmp_path, size=size)
+    cards, bar, count = panel.cards, panel.cards.verticalScrollBar(), len(ids(panel))
+    assert bar.maximum() > 0
+    seen = set()
+    for first in range(bar.maximum() + 1):
+        bar.setValue(first)
+        rects = [cards.card_rect(index) for index in range(count)]
+        height = cards.viewport().height()
+        within = {i for i, rect in enumerate(rects) if rect.top() >= 0 and rect.bottom() <= height}
+        assert within == {i for i, rect in enumerate(rects) if rect.bottom() > 0 and rect.top() < height}
+        assert max(rects[i].bottom() for i in within) >= height - 8  # and no room is left for nothing
+        if first == 0:
+            assert len(within) >= rows * cards.columns
+        seen |= within
+    assert seen == set(range(count))
+    for index in (count - 1, 0, count // 2):
+        cards.set_chosen(index)
+        assert cards.card_rect(index).top() >= 0
+        assert cards.card_rect(index).bottom() <= cards.viewport().height()
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
@@ -357,3 +379,14 @@ def test_a_short_line_of_statistics_keeps_the_note(qtbot: QtBot, tmp_path: Path)
     said = panel.detail.stats.shown()
     assert said[-1][0].startswith(("rms(x)", "σ(x)")) and (" ", "text") in said
     assert parts_width(panel.ctx.theme, said) <= panel.detail.stats.width()
+
+
+def test_a_low_strip_has_dimension_numbers_on_both_axes(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(1380, 230))
+    panel._choose(ids(panel).index("mlp.down"))
+    settled(qtbot, panel, bench)
+    heat, folded = panel.detail.heat, panel.detail.folded
+    assert heat.height() >= panel.ctx.theme.px(70) and folded is not None and panel.walk is not None
+    assert heat.options.axes and heat.col_axis.counts
+    assert folded.values.shape == fold(panel.arrays[ids(panel).index("mlp.down")][0], aspect=24.0).values.shape
+    assert heat.row_axis.number(1) == f"{folded.width:,}" and heat.col_axis.number(1) == "1"
