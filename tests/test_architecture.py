@@ -26,7 +26,7 @@ REGISTRIES = {
     "model/protocol": r"^class \w+\(Request\)",
 }
 # A distribution's import name, where it is not its own.
-IMPORT_NAMES = {"pyside6_essentials": ["PySide6", "shiboken6"]}
+IMPORT_NAMES = {"pyside6_essentials": ["PySide6", "shiboken6"], "fonttools": ["fontTools"]}
 
 
 def sources(*folders: str) -> list[Path]:

@@ -198,7 +198,7 @@ def test_the_drawing_is_this_models(qtbot: QtBot, tmp_path: Path, name: str, siz
 
 def test_its_picture_cuts_nothing_and_says_which_model_it_is(qtbot: QtBot, tmp_path: Path) -> None:
     panel, _ = shown(qtbot, tmp_path, size=(900, 220))
-    assert panel.cut()
+    qtbot.waitUntil(panel.cut)  # its tables are filled a turn later
     with panel.as_picture() as caption:
         model = panel.ctx.session.model
         assert model is not None
