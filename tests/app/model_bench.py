@@ -31,6 +31,16 @@ from tests.model.tiny import random_ids
 
 P = TypeVar("P", bound=Panel)
 GREEDY = SamplerSettings(temperature=0.0)
+FAMILIES: list[tuple[str, dict[str, Any]]] = [
+    ("GPT2", {"n_embd": 48, "n_layer": 3, "n_head": 6, "n_positions": 64}),
+    ("Bloom", {"hidden_size": 48, "n_layer": 3, "n_head": 6}),
+    ("GPTNeoX", {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 80,
+                 "max_position_embeddings": 64}),
+    ("Mixtral", {"hidden_size": 32, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+                 "num_key_value_heads": 2, "num_local_experts": 6, "num_experts_per_tok": 2,
+                 "max_position_embeddings": 128, "sliding_window": None}),
+]  # fmt: skip
+"""Tiny models of four kinds, for panels that look different on each: reference family and its fields."""
 
 
 class LocalJob:

@@ -39,9 +39,9 @@ def measured(wall: list[float], own: list[float]) -> Measure:
         (12.0, 8.0, 0.0, 0),
         (12.0, CALL_MS + 1, 0.0, 1),
         (20.0, 8.0, 0.0, 1),
-        (20.0, 8.0, QUIET + 0.1, 0),
+        (20.0, 8.0, QUIET + 0.1, 1),
         (GAP_MS + 1, 8.0, 0.0, 2),
-        (GAP_MS + 1, CALL_MS + 1, QUIET + 0.1, 1),
+        (GAP_MS + 1, CALL_MS + 1, QUIET + 0.1, 3),
     ],
 )
 def test_each_bound_can_break(qapp: object, busy: float, own: float, others: float, broken: int) -> None:

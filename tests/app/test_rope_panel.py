@@ -22,7 +22,7 @@ from model.protocol.figure_requests import ExportRope
 from model.protocol.rope_requests import GetRope
 from model.rope import RopeSpec
 from model.views.rope import rope_reply
-from tests.app.model_bench import ModelBench, bench_with
+from tests.app.model_bench import FAMILIES, ModelBench, bench_with
 from tests.app.saving import save
 from tests.model.tiny import llama, made, model_of
 
@@ -272,17 +272,6 @@ def test_the_layout_follows_the_room_back_and_forth(qtbot: QtBot, tmp_path: Path
         dock.resize(1360, height)
         qtbot.waitUntil(lambda tall=tall: panel._arranged.startswith("tall" if tall else "low"))  # type: ignore[misc]
         qtbot.waitUntil(lambda height=height: panel.height() <= height)  # type: ignore[misc] # nothing is scrolled
-
-
-FAMILIES = [
-    ("GPT2", {"n_embd": 48, "n_layer": 3, "n_head": 6, "n_positions": 64}),
-    ("Bloom", {"hidden_size": 48, "n_layer": 3, "n_head": 6}),
-    ("GPTNeoX", {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 80,
-                 "max_position_embeddings": 64}),
-    ("Mixtral", {"hidden_size": 32, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
-                 "num_key_value_heads": 2, "num_local_experts": 6, "num_experts_per_tok": 2,
-                 "max_position_embeddings": 128, "sliding_window": None}),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("family", "fields"), FAMILIES)
