@@ -44,7 +44,7 @@ from model.protocol.wire import (
 LOST = "engine_lost"
 LATER, REFUSED = object(), object()  # what a callback may return: a piece of a file is not written yet; it failed
 SILENT_AFTER_MS = 2000
-TURN_SECONDS = 0.006  # how long frames may be taken in before the window's own events go first
+TURN_SECONDS = 0.001  # how long frames may be taken in before the window paints what came and its own events go first
 READ_BYTES = 2**18
 STDERR_BYTES = 2**16
 ORDERLY_MS, TERMINATE_MS, KILL_MS = 300, 300, 1000

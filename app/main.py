@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import i18n
@@ -137,9 +138,16 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("source", nargs="?", default="", help="a .gguf file, a model folder or a hub id to open")
     options = parser.parse_args(list(arguments))
     application = create(options.source, [sys.argv[0]])
+    spare_collector(application.window)
     application.window.show()
     QTimer.singleShot(0, lambda: _guard(application))
     return application.qt.exec()
+
+
+def spare_collector(window: MainWindow) -> None:
+    """Once the panels are up, Python's collector of reference cycles looks at nothing made until then: modules and
+    widgets stay anyway, and going through all of them held the window for 40 ms every few hundred actions."""
+    window.populated.connect(gc.freeze, Qt.ConnectionType.SingleShotConnection)
 
 
 def _guard(application: Application) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from app.commands import CommandRegistry
     from app.session import Session
     from app.theme import Theme
+    from model.protocol.engine_requests import SelfCheckReply
+    from model.protocol.values import MemoryInfo
 
 PROGRESS_AFTER_MS = 400
 MESSAGE_MS = 12_000
@@ -32,8 +34,9 @@ class EngineDot(QWidget):
         self.setFixedSize(QSize(10, 16))
 
     def set_voice(self, voice: str) -> None:
-        self.voice = voice
-        self.update()
+        if voice != self.voice:
+            self.voice = voice
+            self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -52,6 +55,8 @@ class StatusLine(QStatusBar):
         self.setSizeGripEnabled(False)
         self._theme = theme
         self._session: Session | None = None
+        self._memory: MemoryInfo | None = None
+        self._checked: tuple[SelfCheckReply | None, str] = None, ""
         holder = QWidget()
         row = QHBoxLayout(holder)
         row.setContentsMargins(12, 0, 12, 0)
@@ -114,7 +119,8 @@ class StatusLine(QStatusBar):
         self.engine.setText(words)
         self.dot.set_voice(voice)
         memory, model = session.memory, session.model
-        if memory:
+        if memory and memory is not self._memory:  # a tip of many lines
+            self._memory = memory
             held = memory.weights + memory.kv_allocated + memory.activations
             text = tr(
                 "memory {used} / {budget}", used=size(memory.rss or held), budget=size(memory.available + memory.rss)
@@ -137,14 +143,17 @@ class StatusLine(QStatusBar):
                 widget.hide()
 
     def _refresh_check(self, session: Session) -> None:
-        reply = session.self_check
+        reply, red = session.self_check, self._theme.palette.red.name()
+        if (reply, red) == self._checked:
+            return
+        self._checked = reply, red
         if not reply or not reply.rows:
             self.check.setText("")
             return
         worst = max(reply.rows, key=lambda row: row.error / row.bound if row.bound else row.error)
         failed = [row for row in reply.rows if not row.ok]
         self.check.setText(tr("self-check {error}", error=f"{worst.error:.1e}") + (" ✗" if failed else ""))
-        self.check.setStyleSheet(f"color: {self._theme.palette.red.name()}" if failed else "")
+        self.check.setStyleSheet(f"color: {red}" if failed else "")
         self.check.setToolTip(
             "\n".join(f"{r.title}: {r.error:.2e} ≤ {r.bound:.1e}  {'✓' if r.ok else '✗'}" for r in reply.rows)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
@@ -21,6 +21,8 @@ HEIGHT = 28
 PADDING = 12
 GAP = 8
 NARROW = 1180
+Form = tuple[tuple[str, str], ...]
+"""Texts and their voices, from left to right."""
 
 
 class BarButton(QAbstractButton):
@@ -42,6 +44,8 @@ class BarButton(QAbstractButton):
         return "" if self.compact and not self._arrow else self._hint
 
     def set_parts(self, text: str, hint: str) -> None:
+        if (text, hint) == (self.text(), self._hint):
+            return  # a new text lays the whole bar out again
         self.setText(text)
         self._hint = hint
         self.updateGeometry()
@@ -104,7 +108,7 @@ class CostReadout(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._forms: tuple[tuple[tuple[str, str], ...], ...] = ((),)
+        self._forms: tuple[Form, ...] = ((),)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("What the run has cost"))
 
@@ -115,9 +119,12 @@ class CostReadout(QWidget):
         return QSize(40, self._theme.px(HEIGHT))
 
     def set_session(self, session: Session) -> None:
-        """Reads what is to be shown."""
+        """Reads what is to be shown; nothing is painted where nothing of it has changed."""
         apart = bool(other_text(session))
-        self._forms = tuple(cost_parts(session, short=short, apart=apart) for short in range(6))
+        full = cost_parts(session, short=0, apart=apart)
+        if full == self._forms[0]:
+            return
+        self._forms = (full, *(cost_parts(session, short=short, apart=apart) for short in range(1, 6)))
         plain = "".join(text for text, _ in self._forms[0])
         self.setAccessibleDescription(plain)
         self.setToolTip(f"{tr('The run is of another text than the prompt box holds.')}\n{plain}" if apart else plain)
@@ -142,11 +149,11 @@ class CostReadout(QWidget):
     def _font(self, voice: str) -> QFont:
         return self._theme.font("ui", bold=voice == "strong")
 
-    def _width(self, form: Sequence[tuple[str, str]]) -> float:
+    def _width(self, form: Form) -> float:
         return sum(QFontMetricsF(self._font(voice)).horizontalAdvance(text) for text, voice in form)
 
 
-def cost_parts(session: Session, *, short: int, apart: bool = False) -> tuple[tuple[str, str], ...]:
+def cost_parts(session: Session, *, short: int, apart: bool = False) -> Form:
     """Texts and voices of the readout; `short` 0 … 5 leaves out more and more, each figure whole.
     `apart`: it is of another text than is typed."""
     run = session.run

@@ -11,12 +11,10 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
-from app.plain import tip as plain_tip
 from app.widgets.table_style import (
     NO_PARENT,
     CellDelegate,
-    Index,
-    Role,
+    Look,
     SheetModel,
     dress_table,
     fit_columns,
@@ -78,25 +76,23 @@ class StepModel(SheetModel):
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        row, column = self.rows[index.row()], index.column()
-        if role == Qt.ItemDataRole.DisplayRole:
-            return _text(row, column)
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return self.side(column)
-        if role == Role.MONO:
-            return column == TOKEN and row.step > 0
-        if role == Role.VOICE:
-            if row.ahead or column == STEP:
-                return "secondary"
-            if column == TOKEN:
-                return "green" if row.step == 0 else "amber"
-            return "text"
-        if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
-            chosen = " " + tr("(chosen by hand)") if row.forced else ""
-            text = f"{tr('step')} {row.step}: {row.piece}{chosen}"
-            return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
-        return None
+    def look(self, row: int, column: int) -> Look:
+        step = self.rows[row]
+        if step.ahead or column == STEP:
+            voice = "secondary"
+        elif column == TOKEN:
+            voice = "amber" if step.step else "green"
+        else:
+            voice = "text"
+        return Look(_text(step, column), voice, mono=column == TOKEN and step.step > 0)
+
+    def tip(self, row: int, column: int) -> str:
+        return self.spoken(row, column)
+
+    def spoken(self, row: int, _column: int) -> str:
+        step = self.rows[row]
+        chosen = " " + tr("(chosen by hand)") if step.forced else ""
+        return f"{tr('step')} {step.step}: {step.piece}{chosen}"
 
 
 def _text(row: StepRow, column: int) -> str:

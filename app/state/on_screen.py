@@ -19,7 +19,7 @@ def follows_run(session: Session) -> bool:
         return False
     if prompt.stale:
         return prompt.text == session.prefilled_text
-    return len(prompt.tokens) == len(run) and all(t.id == r.id for t, r in zip(prompt.tokens, run, strict=True))
+    return prompt.tokens is run or [token.id for token in prompt.tokens] == [token.id for token in run]
 
 
 def other_text(session: Session) -> str:

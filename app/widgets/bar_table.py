@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QTableView, QWidget
 
 from app.i18n import tr
 from app.widgets.sign_colours import SIGNS
-from app.widgets.table_style import CellDelegate, Index, Role, SheetModel, dress_table, fit_columns
+from app.widgets.table_style import CellDelegate, Look, SheetModel, dress_table, fit_columns
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
@@ -71,26 +71,27 @@ class BarModel(SheetModel):
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        position, column = self.position(index.row()), index.column()
-        value = float(self._values[position])
-        piece = self._pieces[position] if position < len(self._pieces) else ""
-        if role == Qt.ItemDataRole.DisplayRole:
-            return (f"{index.row() + 1 if self.ranked else position:,}", piece, "", figure(value, 3))[column]
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return self.side(column)
-        if role == Role.BARS and column == BAR:
-            return ((abs(value) / self._largest, SIGNS[value < 0] if self.signed else "accent"),)
-        if role == Role.MONO:
-            return column == TOKEN
-        if role == Role.VOICE:
+    def look(self, row: int, column: int) -> Look:
+        position = self.position(row)
+        if column == TOKEN:
             generated = self._first_decode is not None and position >= self._first_decode
-            return "secondary" if column == POSITION else "amber" if generated and column == TOKEN else "text"
-        if role == Qt.ItemDataRole.AccessibleTextRole and self.ranked:
-            return tr("{token}, rank {rank}, {value}", token=piece, rank=index.row() + 1, value=figure(value))
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return tr("{token}, position {position}, {value}", token=piece, position=position, value=figure(value))
-        return None
+            return Look(self._piece(position), "amber" if generated else "text", mono=True)
+        if column == POSITION:
+            return Look(f"{row + 1 if self.ranked else position:,}", "secondary")
+        value = float(self._values[position])
+        if column == BAR:
+            return Look(bars=((abs(value) / self._largest, SIGNS[value < 0] if self.signed else "accent"),))
+        return Look(figure(value, 3))
+
+    def spoken(self, row: int, _column: int) -> str:
+        position = self.position(row)
+        piece, value = self._piece(position), figure(float(self._values[position]))
+        if self.ranked:
+            return tr("{token}, rank {rank}, {value}", token=piece, rank=row + 1, value=value)
+        return tr("{token}, position {position}, {value}", token=piece, position=position, value=value)
+
+    def _piece(self, position: int) -> str:
+        return self._pieces[position] if position < len(self._pieces) else ""
 
 
 class BarTable(QTableView):

@@ -10,12 +10,11 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QTableView, QWidget
 
 from app.i18n import tr
-from app.plain import tip as plain_tip
 from app.widgets.table_style import (
     NO_PARENT,
     CellDelegate,
     Index,
-    Role,
+    Look,
     SheetModel,
     dress_table,
     fit_columns,
@@ -49,16 +48,24 @@ class CandidateModel(SheetModel):
 
     def set_candidates(self, rows: Sequence[Candidate], pick: int | None) -> None:
         """`pick`: the id the step's draw falls on."""
-        same_count = len(rows) == len(self._rows)
-        if not same_count:
+        if len(rows) != len(self._rows):
             self.beginResetModel()
+            self._take(rows, pick)
+            self.endResetModel()
+            return
+        before = self._columns()
+        self._take(rows, pick)
+        # A slider moves: selection and scroll position stay, and columns that say the same are not painted again.
+        for column, (was, looks) in enumerate(zip(before, self._columns(), strict=True)):
+            if was != looks:
+                self.dataChanged.emit(self.index(0, column), self.index(len(rows) - 1, column))
+
+    def _take(self, rows: Sequence[Candidate], pick: int | None) -> None:
         self._rows, self._pick = tuple(rows), pick
         self._largest = max((max(row.p_raw, row.p) for row in rows), default=1.0) or 1.0
-        if not same_count:
-            self.endResetModel()
-        elif rows:  # none where the logits are NaN
-            # A slider moves: keep selection and scroll position, only the figures are new.
-            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, FINAL))
+
+    def _columns(self) -> list[list[Look]]:
+        return [[self.look(row, column) for row in range(len(self._rows))] for column in range(len(_HEADERS))]
 
     def candidate(self, row: int) -> Candidate:
         return self._rows[row]
@@ -78,38 +85,33 @@ class CandidateModel(SheetModel):
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        row, column = self._rows[index.row()], index.column()
-        out = row.p <= 0
-        picked = row.id == self._pick
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(row, column)
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return self.side(column)
-        if role == Role.BARS and column == BAR:
-            return ((row.p_raw / self._largest, "ghost"), (row.p / self._largest, "amber" if picked else "accent"))
-        if role == Role.MONO:
-            return column == TOKEN
-        if role == Role.STRONG:
-            return picked and column == TOKEN
-        if role == Role.VOICE:
-            if column in {RANK, ID, LOGIT} or (out and column == FINAL):
-                return "secondary"
-            return "amber" if picked and column in {TOKEN, FINAL} else "text"
-        if role in {Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
-            text = tr(
-                "{token}, rank {rank}, id {id}, logit {logit}, raw {raw}, final {final}",
-                token=row.piece, rank=f"{row.rank + 1:,}", id=f"{row.id:,}", logit=f"{row.logit:.3f}",
-                raw=f"{row.p_raw:.3g}", final=f"{row.p:.3g}",
-            )  # fmt: skip
-            return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
-        return None
+    def look(self, row: int, column: int) -> Look:
+        candidate = self._rows[row]
+        picked = candidate.id == self._pick
+        if column == TOKEN:
+            return Look(candidate.piece, "amber" if picked else "text", mono=True, strong=picked)
+        if column == BAR:
+            raw, final = candidate.p_raw / self._largest, candidate.p / self._largest
+            return Look(bars=((raw, "ghost"), (final, "amber" if picked else "accent")))
+        if column == FINAL:
+            voice = "secondary" if candidate.p <= 0 else "amber" if picked else "text"
+            return Look(probability(candidate.p, self.decimals), voice)
+        if column == RAW:
+            return Look(probability(candidate.p_raw, self.decimals))
+        if column == RANK:
+            return Look(f"{candidate.rank + 1:,}", "secondary")
+        return Look(f"{candidate.id}" if column == ID else f"{candidate.logit:.2f}", "secondary")
 
-    def _text(self, row: Candidate, column: int) -> str:
-        texts = {RANK: f"{row.rank + 1:,}", TOKEN: row.piece, ID: f"{row.id}", LOGIT: f"{row.logit:.2f}"}
-        return texts.get(column) or {
-            RAW: probability(row.p_raw, self.decimals), FINAL: probability(row.p, self.decimals)
-        }.get(column, "")  # fmt: skip
+    def tip(self, row: int, column: int) -> str:
+        return self.spoken(row, column)
+
+    def spoken(self, row: int, _column: int) -> str:
+        candidate = self._rows[row]
+        return tr(
+            "{token}, rank {rank}, id {id}, logit {logit}, raw {raw}, final {final}",
+            token=candidate.piece, rank=f"{candidate.rank + 1:,}", id=f"{candidate.id:,}",
+            logit=f"{candidate.logit:.3f}", raw=f"{candidate.p_raw:.3g}", final=f"{candidate.p:.3g}",
+        )  # fmt: skip
 
 
 class CandidateTable(QTableView):

@@ -248,4 +248,6 @@ def extremes(values: NDArray[np.float32], bins: int) -> NDArray[np.int64]:
     low = np.where(np.isfinite(table), table, np.inf).argmin(axis=1)
     top = np.where(np.isfinite(table), table, -np.inf).argmax(axis=1)
     starts = np.arange(len(table)) * width
-    return np.unique(np.concatenate([starts + low, starts + top]))
+    both = np.sort(np.stack((low, top), axis=1) + starts[:, np.newaxis], axis=1).ravel()
+    found: NDArray[np.int64] = both[np.diff(both, prepend=-1) > 0]  # np.unique would import numpy.ma: 13 ms, once
+    return found

@@ -12,7 +12,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
-from app.widgets.table_style import CellDelegate, Index, Role, SheetModel, dress_table
+from app.widgets.table_style import CellDelegate, Look, SheetModel, dress_table
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -56,24 +56,16 @@ class DataModel(SheetModel):
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if self.columns[column].left else Qt.AlignmentFlag.AlignRight
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        row, column = index.row(), self.columns[index.column()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return column.texts[row] if column.bars is None and row < len(column.texts) else ""
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return self.side(index.column())
-        if role == Role.BARS and column.bars is not None:
-            share = float(column.bars[row])
-            return ((abs(share), column.colours[share < 0]),)
-        if role == Role.MONO:
-            return column.mono
-        if role == Role.STRONG:
-            return row in self.strong
-        if role == Role.VOICE:
-            return column.voice
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return ", ".join(f"{c.name} {c.texts[row]}" for c in self.columns if c.bars is None and row < len(c.texts))
-        return None
+    def look(self, row: int, column: int) -> Look:
+        shown = self.columns[column]
+        if shown.bars is not None:
+            share = float(shown.bars[row])
+            return Look(bars=((abs(share), shown.colours[share < 0]),))
+        text = shown.texts[row] if row < len(shown.texts) else ""
+        return Look(text, shown.voice, shown.mono, row in self.strong)
+
+    def spoken(self, row: int, _column: int) -> str:
+        return ", ".join(f"{c.name} {c.texts[row]}" for c in self.columns if c.bars is None and row < len(c.texts))
 
 
 class DataTable(QTableView):

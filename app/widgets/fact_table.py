@@ -11,8 +11,7 @@ from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QKe
 from PySide6.QtWidgets import QHeaderView, QMenu, QTableView, QWidget
 
 from app.i18n import tr
-from app.plain import tip as plain_tip
-from app.widgets.table_style import NO_PARENT, CellDelegate, Index, Role, SheetModel, dress_table
+from app.widgets.table_style import NO_PARENT, CellDelegate, Look, SheetModel, dress_table
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -60,8 +59,10 @@ class FactModel(SheetModel):
         if new == self.rows and tuple(columns) == self.columns:
             return False
         if (len(new), tuple(columns)) == shape:
-            self.rows = new
-            self.dataChanged.emit(self.index(0, 0), self.index(len(new) - 1, len(self.columns) - 1))
+            before, self.rows = self.rows, new
+            for row, (was, cells) in enumerate(zip(before, new, strict=True)):
+                if was != cells:
+                    self.dataChanged.emit(self.index(row, 0), self.index(row, len(self.columns) - 1))
         else:
             self.beginResetModel()
             self.rows, self.columns = new, tuple(columns)
@@ -77,23 +78,16 @@ class FactModel(SheetModel):
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if self.columns[column].left else Qt.AlignmentFlag.AlignRight
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        cell, column = self.rows[index.row()][index.column()], self.columns[index.column()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return cell.text
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return self.side(index.column())
-        if role == Role.BARS and column.bar and cell.bar is not None:
-            return ((cell.bar, cell.voice),)
-        if role == Role.VOICE:
-            return cell.voice
-        if role == Role.STRONG:
-            return cell.strong
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(cell.tip) or None
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{column.title} {cell.text}".strip()
-        return None
+    def look(self, row: int, column: int) -> Look:
+        cell = self.rows[row][column]
+        bars = ((cell.bar, cell.voice),) if self.columns[column].bar and cell.bar is not None else None
+        return Look(cell.text, cell.voice, strong=cell.strong, bars=bars)
+
+    def tip(self, row: int, column: int) -> str:
+        return self.rows[row][column].tip
+
+    def spoken(self, row: int, column: int) -> str:
+        return f"{self.columns[column].title} {self.rows[row][column].text}".strip()
 
 
 class FactTable(QTableView):

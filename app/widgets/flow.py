@@ -76,6 +76,6 @@ def flow(
     left = before - before[edges[row]] if count else before
     heights = np.full(n_rows, row_height + row_gap)
     if len(tall):
-        heights[np.unique(row[tall])] += extra
+        heights[row[tall]] += extra  # once a row, however many of it are tall
     tops = np.concatenate([[0.0], np.cumsum(heights)])
     return Flow(left=left, width=width, row=row, starts=edges, tops=tops)

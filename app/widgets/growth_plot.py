@@ -127,7 +127,7 @@ class GrowthPlot(CursorPlot):
             return []
         metrics = QFontMetricsF(self._theme.font("hint"))
         n_prompt = min(growth.n_prompt, growth.length)
-        edge, top = self.x_of(n_prompt), self.height() - metrics.height() - 1
+        edge, top = self._x_in(plot, n_prompt), self.height() - metrics.height() - 1
         spans = [
             (tr("prefill"), n_prompt, plot.left(), edge),
             (tr("decode"), growth.length - n_prompt, edge, plot.right()),
@@ -147,8 +147,7 @@ class GrowthPlot(CursorPlot):
         ]
 
     def x_of(self, length: float) -> float:
-        plot = self.plot_rect()
-        return plot.left() + length * plot.width() / max(self._growth.length if self._growth else 1, 1)
+        return self._x_in(self.plot_rect(), length)
 
     def position_at(self, point: QPointF) -> int | None:
         plot = self.plot_rect()
@@ -211,11 +210,15 @@ class GrowthPlot(CursorPlot):
             found.append((size, min(float(growth.length), high / max(size, 1)), words))
         return found
 
+    def _x_in(self, plot: QRectF, length: float) -> float:
+        """With the plot's place at hand: it measures words, and a line has many points."""
+        return plot.left() + length * plot.width() / max(self._growth.length if self._growth else 1, 1)
+
     def _place_of(self, plot: QRectF, high: float, x: float, y: float) -> QPointF:
-        return QPointF(self.x_of(x), plot.bottom() - y / high * plot.height())
+        return QPointF(self._x_in(plot, x), plot.bottom() - y / high * plot.height())
 
     def _paint_ground(self, painter: QPainter, plot: QRectF, growth: Growth) -> None:
-        colours, edge = self._theme.palette, self.x_of(min(growth.n_prompt, growth.length))
+        colours, edge = self._theme.palette, self._x_in(plot, min(growth.n_prompt, growth.length))
         prefill = QRectF(plot.left(), plot.top(), edge - plot.left(), plot.height())
         decode = QRectF(edge, plot.top(), plot.right() - edge, plot.height())
         painter.fillRect(prefill, colours.green_tint)
@@ -243,7 +246,7 @@ class GrowthPlot(CursorPlot):
                 continue
             text = f"{int(value):,}"
             width = metrics.horizontalAdvance(text)
-            left = min(max(self.x_of(value) - width / 2, plot.left()), plot.right() - width)
+            left = min(max(self._x_in(plot, value) - width / 2, plot.left()), plot.right() - width)
             if left >= free:
                 painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), text)
                 free = left + width + 8
@@ -270,7 +273,7 @@ class GrowthPlot(CursorPlot):
         for position, colour in ((self.cursor_at, colours.accent), (self.hovered, colours.secondary)):
             if position is None or position >= growth.length:
                 continue
-            x = round(self.x_of(position + 0.5)) + 0.5
+            x = round(self._x_in(plot, position + 0.5)) + 0.5
             painter.setPen(QPen(colour, 1))
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
             painter.setPen(Qt.PenStyle.NoPen)

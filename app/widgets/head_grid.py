@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,7 +79,11 @@ class HeadGrid(PointedSheet[Head]):
         self._thumbs[layer] = pixels
         self._strips.pop(layer, None)
         self._stale.discard(layer)
-        self.viewport().update()
+        if self._sorted:
+            self.viewport().update()
+        else:  # layer after layer, token after token: not all of it each time
+            row = self.head_rect(layer, 0).united(self.head_rect(layer, self._n_heads - 1))
+            self.viewport().update(row.adjusted(-4, -4, 4, 4).toAlignedRect())
 
     def make_stale(self) -> None:
         """Every thumbnail is of an older state: they stay in sight until the new ones come."""
@@ -151,24 +156,26 @@ class HeadGrid(PointedSheet[Head]):
 
     # events
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
         if not self._n_layers:
             return
-        painter, layout = QPainter(self.viewport()), self._layout()
+        painter, layout, dirty = QPainter(self.viewport()), self._layout(), event.rect()
         hint = self._theme.font("hint")
         painter.setFont(hint)
         painter.save()
         painter.setClipRect(QRect(0, int(layout.header), self.viewport().width(), self.viewport().height()))
-        offset, height = self._scroll(), self.viewport().height()
+        offset = self._scroll()
+        top, bottom = offset.y() + dirty.top(), offset.y() + dirty.bottom() + 1
         if not self._sorted:
-            self._paint_layers(painter, layout, offset)
-            self._paint_layer_numbers(painter, layout, offset)
-        marked = layout.heads_between(offset.y(), offset.y() + height) if self._metric is not None else ()
+            layers = layout.layers_between(top, bottom)
+            self._paint_layers(painter, layout, offset, layers)
+            self._paint_layer_numbers(painter, layout, offset, layers)
+        marked = layout.heads_between(top, bottom) if self._metric is not None else ()
         for layer, head in marked:
             self._paint_head(painter, layer, head, layout.rect(layer, head).translated(-offset))
         self._paint_frames(painter)
         painter.restore()
-        if not self._sorted:
+        if not self._sorted and dirty.top() <= layout.header:
             self._paint_header(painter, layout, offset)
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
@@ -231,11 +238,13 @@ class HeadGrid(PointedSheet[Head]):
         value, top = float(self._metric[layer, head]), float(np.nanmax(np.abs(self._metric), initial=0.0))
         return min(1.0, abs(value) / top) if top > 0 and np.isfinite(value) else 0.0
 
-    def _paint_layer_numbers(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
+    def _paint_layer_numbers(
+        self, painter: QPainter, layout: GridLayout, offset: QPointF, layers: Sequence[int]
+    ) -> None:
         metrics = QFontMetricsF(painter.font())
         every = 1 if layout.pitch >= metrics.height() - 2 else -(-int(metrics.height()) // max(int(layout.pitch), 1))
         chosen = self._selected[0] if self._selected else -1
-        for layer in layout.layers_between(offset.y(), offset.y() + self.viewport().height()):
+        for layer in layers:
             if layer % every and layer != chosen:
                 continue
             rect = layout.rect(layer, 0).translated(-offset)
@@ -300,9 +309,9 @@ class HeadGrid(PointedSheet[Head]):
             painter.setPen(colours.text if head == chosen else colours.secondary)
             painter.drawText(QPointF(rect.center().x() - metrics.horizontalAdvance(text) / 2, numbers_y), text)
 
-    def _paint_layers(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
+    def _paint_layers(self, painter: QPainter, layout: GridLayout, offset: QPointF, layers: Sequence[int]) -> None:
         """A layer is one picture: a thousand thumbnails are as many draws as there are layers in sight."""
-        for layer in layout.layers_between(offset.y(), offset.y() + self.viewport().height()):
+        for layer in layers:
             place = layout.rect(layer, 0).topLeft() - offset
             strip = self._strip(layer)
             if strip is not None:

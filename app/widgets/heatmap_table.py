@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.i18n import tr
-from app.widgets.table_style import CellDelegate, Index, Role, dress_table
+from app.widgets.table_style import CellDelegate, Index, Look, LookModel, dress_table
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NO_PARENT = QModelIndex()
 Span = tuple[int, int]
 
 
-class BlockModel(QAbstractTableModel):
+class BlockModel(LookModel):
     """Cells of an n_rows × n_cols matrix. `blockWanted(rows, cols)` once for each block that is looked at and not
     here; `set_block` answers."""
 
@@ -89,17 +89,14 @@ class BlockModel(QAbstractTableModel):
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if role == Qt.ItemDataRole.DisplayRole:
-            value = self.value(index.row(), index.column())
-            return "…" if value is None else figure(value)
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return Qt.AlignmentFlag.AlignRight
-        if role == Role.VOICE:
-            block = self._blocks.get((index.row() // BLOCK, index.column() // BLOCK))
-            hidden = block is None or math.isnan(float(block[index.row() % BLOCK, index.column() % BLOCK]))
-            return "secondary" if hidden else "text"
-        return None
+    def side(self, _column: int) -> Qt.AlignmentFlag:
+        return Qt.AlignmentFlag.AlignRight
+
+    def look(self, row: int, column: int) -> Look:
+        value = self.value(row, column)
+        if value is None:
+            return Look("…", "secondary")
+        return Look(figure(value), "secondary" if math.isnan(value) else "text")
 
 
 class MatrixTable(QTableView):

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -20,6 +18,7 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
+from app.plain import tip as plain_tip
 from app.widgets.sign_colours import bar_colour
 
 if TYPE_CHECKING:
@@ -29,18 +28,55 @@ Index = QModelIndex | QPersistentModelIndex
 NO_PARENT = QModelIndex()
 
 
-class Role(IntEnum):
-    """Data roles of ours. BARS: tuple of (share 0 … 1, colour token or sign), drawn one over the other. VOICE: colour
-    token."""
+class Look(NamedTuple):
+    """All that a cell is painted from, at once: asked for role by role, a cell costs five calls.
 
-    BARS = Qt.ItemDataRole.UserRole + 1
-    VOICE = Qt.ItemDataRole.UserRole + 2
-    MONO = Qt.ItemDataRole.UserRole + 3
-    STRONG = Qt.ItemDataRole.UserRole + 4
+    `voice`: a colour token. `bars`: (share 0 … 1, colour token or sign) each, drawn one over the other in place of the
+    text.
+    """
+
+    text: str = ""
+    voice: str = "text"
+    mono: bool = False
+    strong: bool = False
+    bars: tuple[tuple[float, str], ...] | None = None
 
 
-class SheetModel(QAbstractTableModel):
-    """A flat table under one line of titles. Columns of words stand at the left, figures at the right."""
+class LookModel(QAbstractTableModel):
+    """A flat table whose cells say how they look; Qt's roles are read from that. Columns of words stand at the left,
+    figures at the right."""
+
+    @abstractmethod
+    def look(self, row: int, column: int) -> Look:
+        """How a cell looks."""
+
+    @abstractmethod
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        """Left or right."""
+
+    def tip(self, _row: int, _column: int) -> str:
+        """What is said under the mouse; plain text, empty for nothing."""
+        return ""
+
+    def spoken(self, _row: int, _column: int) -> str:
+        """What a screen reader says; empty for the cell's text."""
+        return ""
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row, column = index.row(), index.column()
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.look(row, column).text
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return self.side(column)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(self.tip(row, column)) or None
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return self.spoken(row, column) or None
+        return None
+
+
+class SheetModel(LookModel):
+    """A table under one line of titles."""
 
     @abstractmethod
     def n_rows(self) -> int:
@@ -49,10 +85,6 @@ class SheetModel(QAbstractTableModel):
     @abstractmethod
     def titles(self) -> Sequence[str]:
         """What stands over each column, in the language in force."""
-
-    @abstractmethod
-    def side(self, column: int) -> Qt.AlignmentFlag:
-        """Left or right."""
 
     def rowCount(self, parent: Index = NO_PARENT) -> int:
         return 0 if parent.isValid() else self.n_rows()
@@ -79,44 +111,53 @@ class CellDelegate(QStyledItemDelegate):
         super().__init__(parent)
         self._theme = theme
         self._table = parent
-        self._faces: dict[tuple[bool, bool], tuple[QFont, QFontMetricsF]] = {}
+        self._faces: dict[tuple[bool, bool], _Face] = {}
         theme.changed.connect(self._restyle)
 
     def _restyle(self) -> None:
         self._faces.clear()
 
-    def _face(self, mono: bool, strong: bool) -> tuple[QFont, QFontMetricsF]:
-        if (mono, strong) not in self._faces:
-            font = self._theme.font("mono" if mono else "table", bold=strong)
-            self._faces[mono, strong] = font, QFontMetricsF(font)
-        return self._faces[mono, strong]
+    def _face(self, mono: bool, strong: bool) -> _Face:
+        face = self._faces.get((mono, strong))
+        if face is None:
+            face = self._faces[mono, strong] = _Face(self._theme.font("mono" if mono else "table", bold=strong))
+        return face
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: Index) -> QSize:
-        text = index.data(Qt.ItemDataRole.DisplayRole) or ""
-        metrics = QFontMetricsF(self._theme.font("mono" if index.data(Role.MONO) else "table"))
-        return QSize(round(metrics.horizontalAdvance(text)) + 2 * self.PADDING + 1, self._theme.px(21))
+        look = self._look(index)
+        width = QFontMetricsF(self._theme.font("mono" if look.mono else "table")).horizontalAdvance(look.text)
+        return QSize(round(width) + 2 * self.PADDING + 1, self._theme.px(21))
+
+    def _look(self, index: Index) -> Look:
+        model = index.model()
+        assert isinstance(model, LookModel)
+        return model.look(index.row(), index.column())
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        colours, rect = self._theme.palette, QRectF(option.rect)
+        colours, rect, column = self._theme.palette, QRectF(option.rect), index.column()
         state = option.state
         if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(rect, colours.accent_tint)
         elif state & QStyle.StateFlag.State_MouseOver:
             painter.fillRect(rect, colours.raised)
-        data = index.model().data  # not index.data: every answer would go to C++ and back
-        bars = data(index, Role.BARS)
-        inside = rect.adjusted(self.PADDING, 0, -self.PADDING, 0)
-        if bars is not None:
-            self._paint_bars(painter, rect.adjusted(2, 0, -2, 0), bars)
+        model = index.model()
+        assert isinstance(model, LookModel)
+        look = model.look(index.row(), column)
+        if look.bars is not None:
+            self._paint_bars(painter, rect.adjusted(2, 0, -2, 0), look.bars)
             return
-        text = data(index, Qt.ItemDataRole.DisplayRole)
-        if text is None:
+        if not look.text:
             return
-        font, metrics = self._face(bool(data(index, Role.MONO)), bool(data(index, Role.STRONG)))
-        painter.setFont(font)
-        painter.setPen(getattr(colours, data(index, Role.VOICE) or "text"))
-        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width() + 1)
-        painter.drawText(inside, _in_row(data(index, Qt.ItemDataRole.TextAlignmentRole)), shown)
+        face, room = self._face(look.mono, look.strong), rect.width() - 2 * self.PADDING
+        painter.setFont(face.font)
+        painter.setPen(getattr(colours, look.voice))
+        text, width = look.text, face.width(look.text)
+        if width > room + 1:
+            text = face.metrics.elidedText(text, Qt.TextElideMode.ElideRight, room + 1)
+            width = face.width(text)
+        at_left = model.side(column) == Qt.AlignmentFlag.AlignLeft
+        x = rect.left() + self.PADDING if at_left else rect.right() - self.PADDING - width
+        painter.drawText(QPointF(x, rect.top() + (rect.height() - face.height) / 2 + face.ascent), text)
 
     def _paint_bars(self, painter: QPainter, inside: QRectF, bars: tuple[tuple[float, str], ...]) -> None:
         painter.save()
@@ -133,9 +174,24 @@ class CellDelegate(QStyledItemDelegate):
         painter.restore()
 
 
-@lru_cache(maxsize=16)
-def _in_row(side: Qt.AlignmentFlag | None) -> Qt.AlignmentFlag:
-    return Qt.AlignmentFlag(side or Qt.AlignmentFlag.AlignLeft) | Qt.AlignmentFlag.AlignVCenter
+class _Face:
+    """A font with the widths of texts it was asked for: a table's are mostly those it had a moment before."""
+
+    MOST = 4096
+
+    def __init__(self, font: QFont) -> None:
+        self.font, self.metrics = font, QFontMetricsF(font)
+        self.ascent, self.height = self.metrics.ascent(), self.metrics.height()
+        self._widths: dict[str, float] = {}
+
+    def width(self, text: str) -> float:
+        """Px `text` takes."""
+        found = self._widths.get(text)
+        if found is None:
+            if len(self._widths) >= self.MOST:
+                self._widths.clear()
+            found = self._widths[text] = self.metrics.horizontalAdvance(text)
+        return found
 
 
 def fit_columns(

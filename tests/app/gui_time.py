@@ -80,10 +80,11 @@ def isolate() -> None:
 
 def open_example(size: tuple[int, int] = (1400, 900)) -> Application:
     """The real window with the real engine on the default model, once its example is up."""
-    from app.main import create
+    from app.main import create, spare_collector
 
     TimedApplication.instance() or TimedApplication(["decoderscope"])
     application = create()
+    spare_collector(application.window)  # as `run` does
     application.window.resize(*size)
     application.window.show()
     wait_until(lambda: application.ctx is not None, 60, "the panels")

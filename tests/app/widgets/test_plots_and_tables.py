@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QTableView
 from pytestqt.qtbot import QtBot
 
 from app.panels.step_table import StepRow, StepTable
@@ -29,7 +29,7 @@ from app.widgets.info_button import InfoButton
 from app.widgets.readout import Readout
 from app.widgets.sign_colours import SIGNS, bar_colour
 from app.widgets.stage_tiles import StageTiles, percent
-from app.widgets.table_style import Role
+from app.widgets.table_style import Look, LookModel
 from app.widgets.thumbnails import fit_stack
 from app.widgets.ticks import figure, nice_step, ticks
 from model.colormaps import colormap_for, lut
@@ -52,6 +52,16 @@ def candidates(n: int = 10) -> tuple[Candidate, ...]:
     )
 
 
+def look_of(table: QTableView, row: int, column: int) -> Look:
+    model = table.model()
+    assert isinstance(model, LookModel)
+    return model.look(row, column)
+
+
+def colour_of(table: QTableView, row: int, column: int) -> str:
+    return (look_of(table, row, column).bars or ())[0][1]
+
+
 def test_candidates_show_their_numbers_and_answer_clicks_and_keys(qtbot: QtBot, theme: Theme) -> None:
     table = CandidateTable(theme)
     qtbot.addWidget(table)
@@ -69,7 +79,7 @@ def test_candidates_show_their_numbers_and_answer_clicks_and_keys(qtbot: QtBot, 
     assert model.index(1, 1).data() == "·w1"
     assert model.index(1, 6).data() == "0.6000"
     assert model.index(5, 6).data() == "0"
-    ghost, solid = model.index(1, 3).data(Role.BARS)
+    ghost, solid = look_of(table, 1, 3).bars or ()
     assert ghost[0] == pytest.approx(0.25 / 0.6)
     assert solid == (1.0, "amber")
     at = table.visualRect(model.index(2, 1)).center()
@@ -154,7 +164,7 @@ def test_signed_bars_have_the_ends_of_the_signed_heat_maps(qtbot: QtBot, theme: 
     table = DataTable(theme, "shares")
     qtbot.addWidget(table)
     table.set_columns([Column(name="n", texts=["a", "b"]), bars])
-    tokens = [table.model().index(row, 1).data(Role.BARS)[0][1] for row in (0, 1)]
+    tokens = [colour_of(table, row, 1) for row in (0, 1)]
     assert [bar_colour(theme.palette, token).name() for token in tokens] == [gold.name(), blue.name()]
     rows = BarTable(theme, "Row")
     qtbot.addWidget(rows)
@@ -164,7 +174,7 @@ def test_signed_bars_have_the_ends_of_the_signed_heat_maps(qtbot: QtBot, theme: 
         ([1.0, 0.5], False, ["accent", "accent"]),
     ):
         rows.set_values(["a", "b"], np.array(values, np.float32), signed=signed)
-        assert [rows.model().index(row, 2).data(Role.BARS)[0][1] for row in (0, 1)] == names
+        assert [colour_of(rows, row, 2) for row in (0, 1)] == names
 
 
 def test_probabilities_keep_what_means_something() -> None:
@@ -266,7 +276,7 @@ def test_bars_are_sorted_and_masked_ones_left_out(qtbot: QtBot, theme: Theme) ->
     table.set_values(["a", "b", "c", "d"], values, name="weight", first_decode=3)
     model = table.model()
     assert [model.index(row, 1).data() for row in range(model.rowCount())] == ["c", "a", "d"]
-    assert model.index(2, 2).data(Role.BARS)[0][1] == "negative"
+    assert colour_of(table, 2, 2) == "negative"
     clicked: list[int] = []
     table.positionClicked.connect(clicked.append)
     table.show()
