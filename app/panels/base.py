@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -30,11 +32,12 @@ OnReply = Callable[..., object]
 
 
 class FrameClock(QObject):
-    """One clock for all panels: what changed since the last frame comes together, at most 60 times a second."""
+    """One clock for all panels: what changed since the last frame comes together, at most 60 times a second; what it
+    redraws, and what comes back from the engine, takes turns with the window's own events."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._waiting: list[Panel] = []
+        self._waiting: deque[Panel | Callable[[], None]] = deque()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(FRAME_MS)
@@ -53,14 +56,27 @@ class FrameClock(QObject):
         if not self._timer.isActive():
             self._timer.start(FRAME_MS)
 
-    def _tick(self) -> None:
-        # One panel a turn: what all of them draw after a step would hold mouse and keys for two frames at a time.
-        while self._waiting:
-            panel = self._waiting.pop(0)
-            if isValid(panel) and panel.flush():
-                break
-        if self._waiting:
+    def pace(self, call: Callable[[], None]) -> None:
+        """Calls at once where nothing waits for its turn, else in its turn: what an answer of the engine draws."""
+        if self._timer.isActive():
+            self._waiting.append(call)
+        else:
             self._timer.start(TURN_MS)
+            call()
+
+    def _tick(self) -> None:
+        # One thing a turn: what all panels draw after a step would hold mouse and keys for two frames at a time.
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if isinstance(turn, Panel):
+                if not isValid(turn) or not turn.flush():
+                    continue
+                if self._waiting:
+                    self._timer.start(TURN_MS)
+            else:
+                self._timer.start(TURN_MS)  # before it, so that whatever it raises stops nothing
+                turn()
+            return
 
 
 class Panel(QWidget):
@@ -171,7 +187,10 @@ class Panel(QWidget):
                 if self.ctx.session.run_id == run_id:
                     call(*args)
 
-            return answer
+            def paced(*args: Any) -> None:
+                self._clock.pace(partial(answer, *args))
+
+            return paced if last else answer
 
         pending = self.ctx.engine.request(
             message,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -429,3 +430,20 @@ def test_the_words_of_the_phases_lie_under_the_plot(
         assert place.right() <= plot.width() + 1
     if decoded:
         assert words[0][0].right() < words[1][0].left()
+
+
+def test_a_table_paints_again_only_what_says_something_else(qtbot: QtBot, theme: Theme) -> None:
+    table = CandidateTable(theme)
+    qtbot.addWidget(table)
+    rows = [
+        Candidate(id=i, piece=f"w{i}", rank=i, logit=-float(i), p_raw=0.4 / (i + 1), p=0.5 / (i + 1)) for i in range(4)
+    ]
+    table.set_candidates(rows)
+    changed: list[int] = []
+    table.model().dataChanged.connect(
+        lambda first, last, _roles: changed.extend(range(first.column(), last.column() + 1))
+    )
+    table.set_candidates(rows)
+    assert changed == []
+    table.set_candidates([replace(row, p=row.p / 2) for row in rows])
+    assert changed == [3, 6]  # bars and final: no rank, token, id, logit or raw probability
