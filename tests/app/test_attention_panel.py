@@ -42,7 +42,7 @@ def settled(qtbot: QtBot, panel: AttentionPanel, bench: Bench) -> None:
 
     def done() -> bool:
         heat = panel.main.heat
-        return not bench.engine.waiting and bool(heat.tiles) and not panel._pending
+        return not bench.engine.waiting and bool(heat.tiles) and panel.settled
 
     qtbot.waitUntil(done, timeout=4000)
 

@@ -52,7 +52,7 @@ def shown(
 
 
 def settled(qtbot: QtBot, panel: BlockWalkPanel, bench: ModelBench) -> None:
-    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and panel.walk is not None, timeout=4000)
+    qtbot.waitUntil(lambda: not bench.engine.waiting and panel.settled and panel.walk is not None, timeout=4000)
 
 
 def ids(panel: BlockWalkPanel) -> list[str]:

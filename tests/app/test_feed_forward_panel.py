@@ -38,7 +38,7 @@ def shown(
 
 
 def settled(qtbot: QtBot, bench: ModelBench, panel: FeedForwardPanel) -> None:
-    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and bool(panel.neurons), timeout=8000)
+    qtbot.waitUntil(lambda: not bench.engine.waiting and panel.settled and bool(panel.neurons), timeout=8000)
 
 
 def neurons(

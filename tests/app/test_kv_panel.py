@@ -59,7 +59,7 @@ def shown(
 
 def settled(qtbot: QtBot, panel: KvPanel, bench: ModelBench) -> None:
     def done() -> bool:
-        return not bench.engine.waiting and not panel._pending and bool(panel.contents.heat.tiles)
+        return not bench.engine.waiting and panel.settled and bool(panel.contents.heat.tiles)
 
     qtbot.waitUntil(done, timeout=4000)
 

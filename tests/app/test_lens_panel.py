@@ -48,7 +48,7 @@ def shown(
 
 
 def settled(qtbot: QtBot, panel: LensPanel, bench: ModelBench) -> None:
-    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and not panel.grid.missing(), timeout=4000)
+    qtbot.waitUntil(lambda: not bench.engine.waiting and panel.settled and not panel.grid.missing(), timeout=4000)
 
 
 def click(panel: LensPanel, depth: int, position: int) -> None:

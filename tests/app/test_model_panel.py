@@ -50,7 +50,7 @@ def shown(
 
 
 def settled(qtbot: QtBot, panel: ModelPanel, bench: ModelBench) -> None:
-    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and bool(panel.words.facts), timeout=4000)
+    qtbot.waitUntil(lambda: not bench.engine.waiting and panel.settled and bool(panel.words.facts), timeout=4000)
 
 
 def words(panel: ModelPanel) -> dict[str, str]:

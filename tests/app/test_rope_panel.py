@@ -38,7 +38,7 @@ def shown(
 
 
 def settled(qtbot: QtBot, bench: ModelBench, panel: RopePanel) -> None:
-    qtbot.waitUntil(lambda: not bench.engine.waiting and not panel._pending and panel.reply is not None, timeout=8000)
+    qtbot.waitUntil(lambda: not bench.engine.waiting and panel.settled and panel.reply is not None, timeout=8000)
 
 
 def expected(bench: ModelBench, **fields: int) -> tuple[object, dict[str, np.ndarray]]:

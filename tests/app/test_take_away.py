@@ -85,7 +85,7 @@ def shown(qtbot: QtBot, bench: ModelBench, kind: type[Panel]) -> Panel:
 
 def settle(qtbot: QtBot, bench: ModelBench, panel: Panel) -> None:
     for _ in range(3):
-        qtbot.waitUntil(lambda: not panel._pending and not bench.engine.waiting)
+        qtbot.waitUntil(lambda: panel.settled and not bench.engine.waiting)
         qtbot.wait(40)
 
 
