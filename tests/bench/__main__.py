@@ -21,6 +21,7 @@ from tests.bench.table import Result, Row, document, in_print, markdown
 
 ROWS: tuple[Row, ...] = (*speed.ROWS, *pictures.ROWS, *processes.ROWS)
 THREADS = 2
+CPU_ONLY = "says nothing of a GPU"
 NO_REFERENCE = "transformers is not installed (make setup-dev)"
 
 
@@ -34,14 +35,20 @@ def measured(row: Row, subject: Subject, repeats: int) -> Result:
     """The row's number, or why there is none."""
     if row.needs_reference and not has_reference():
         return Result(row=row, skipped=NO_REFERENCE)
-    return Result(row=row, outcome=row.measure(subject, repeats or row.pairs))
+    is_judged = subject.device == "cpu"
+    if not (is_judged or row.on_gpu):
+        return Result(row=row, skipped=CPU_ONLY)
+    return Result(row=row, outcome=row.measure(subject, repeats or row.pairs), is_judged=is_judged)
 
 
 def about(subject: Subject, seconds: float) -> str:
     """On what it was measured."""
     info = subject.model().info
+    place = (
+        f"{THREADS} threads of {platform.machine()}" if info.device == "cpu" else f"{info.device}, bounds not judged"
+    )
     return (
-        f"{info.name} · {THREADS} threads of {platform.machine()} · torch {torch.__version__} · "
+        f"{info.name} · {place} · torch {torch.__version__} · "
         f"Python {platform.python_version()} · {time.strftime('%Y-%m-%d %H:%M')} · {seconds / 60:.1f} minutes"
     )
 
@@ -52,6 +59,9 @@ def main(arguments: Sequence[str] | None = None, subject: Subject | None = None)
     parser.add_argument("--only", nargs="+", metavar="ROW", choices=[row.name for row in ROWS], help="these rows")
     parser.add_argument("--repeats", type=int, default=0, metavar="N", help="measurements a row, instead of its own")
     parser.add_argument("--model", default="", help="a folder or .gguf file instead of the default model")
+    parser.add_argument(
+        "--device", default="cpu", metavar="D", help="where the model is: cpu (the bounds' own), cuda, mps"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.add_argument(
         "--out", type=Path, default=Path("out/bench.md"), metavar="FILE", help="and FILE's .json beside"
@@ -59,7 +69,7 @@ def main(arguments: Sequence[str] | None = None, subject: Subject | None = None)
     parser.add_argument("--strict", action="store_true", help="fail when a bound is missed")
     options = parser.parse_args(arguments)
     use_threads(THREADS)
-    subject, begun = subject or Subject(options.model), time.monotonic()
+    subject, begun = subject or Subject(options.model, device=options.device), time.monotonic()
     results = []
     for row in ROWS:
         if options.only and row.name not in options.only:

@@ -11,7 +11,7 @@ from model.export.files import write_files
 from model.export.sheet import export_sheet
 from model.protocol.export_requests import ExportSheet, SheetFormat
 from model.run import Run
-from tests.bench.subject import Subject, as_tensor
+from tests.bench.subject import Subject
 
 
 def write_all(run: Run, folder: Path, formats: tuple[SheetFormat, ...] = ("npz", "pdf")) -> None:
@@ -25,5 +25,5 @@ def materialise(subject: Subject, tokens: int, path: Path) -> None:
     model = subject.reference
     model.set_attn_implementation("eager")
     with torch.inference_mode():
-        made = model(as_tensor(subject.ids(tokens))[None], logits_to_keep=1, output_attentions=True)
+        made = model(subject.tensor(subject.ids(tokens))[None], logits_to_keep=1, output_attentions=True)
     np.savez(path, attentions=np.stack([layer[0].numpy() for layer in made.attentions]))

@@ -44,7 +44,7 @@ def head(stage: Stage) -> Callable[[Subject, int], Outcome]:
         layer = run.config.n_layers // 2
         view = HeadView(layer=layer, head=0, stage=stage)
         q, k = next(heads_of(run, layer))
-        out = torch.empty(run.length, run.length)
+        out = torch.empty(run.length, run.length, device=run.device)
 
         def bare() -> None:
             with torch.inference_mode():
@@ -57,7 +57,7 @@ def head(stage: Stage) -> Callable[[Subject, int], Outcome]:
 
 def grid(subject: Subject, pairs: int) -> Outcome:
     run = subject.run(subject.sizes.long)
-    out = torch.empty(run.length, run.length)
+    out = torch.empty(run.length, run.length, device=run.device)
 
     def bare() -> None:
         with torch.inference_mode():
@@ -140,6 +140,7 @@ ROWS = (
     ),
     Row(
         name="sampler-preview",
+        on_gpu=False,
         what="slider move at 151,936 tokens",
         over="one softmax and one full sort",
         bound=0.3,

@@ -58,7 +58,7 @@ def view_latency(subject: Subject, rounds: int) -> Outcome:
     idle: list[float] = []
     ratios = []
     with EngineChild([sys.executable, "-P", "-m", "model", "engine"]) as engine:
-        info = engine.result(engine.ask(OpenModel(source=subject.source, device="cpu", dtype="float32")))
+        info = engine.result(engine.ask(OpenModel(source=subject.source, device=subject.device, dtype="float32")))
         ids = tuple(index * 7919 % info["d_vocab"] for index in range(tokens))
         finish(engine, engine.ask(Prefill(ids=ids)))  # a run to look at until the next one has its first chunk
         for _ in range(rounds):
@@ -114,6 +114,7 @@ def export(subject: Subject, pairs: int) -> Outcome:
 ROWS = (
     Row(
         name="memory",
+        on_gpu=False,
         what="peak memory above the weights: 4,096 tokens prefilled, every head drawn",
         over="",
         bound=1.5,
@@ -131,6 +132,7 @@ ROWS = (
     ),
     Row(
         name="opening",
+        on_gpu=False,
         what="opening the prepared default model, start to end of a process",
         over="a plain read of its file and `import torch`",
         bound=1.5,
@@ -138,6 +140,7 @@ ROWS = (
     ),
     Row(
         name="export",
+        on_gpu=False,
         what="all heads at 512 tokens, from ids to NPZ and a contact sheet in PDF",
         over="transformers eager with attentions, saved by numpy",
         bound=1.0,
@@ -149,6 +152,7 @@ ROWS = (
     ),
     Row(
         name="export-memory",
+        on_gpu=False,
         what="peak memory above the weights of that export",
         over="",
         bound=1.0,

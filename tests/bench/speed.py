@@ -13,7 +13,7 @@ from torch import Tensor
 from model.run import Run
 from model.views.prompt_stats import prompt_stats
 from tests.bench.pairs import Outcome, clock, ratio
-from tests.bench.subject import GREEDY, Subject, as_tensor
+from tests.bench.subject import GREEDY, Subject
 from tests.bench.table import Row
 
 
@@ -24,17 +24,17 @@ def reference_prefill(model: Any, ids: Tensor, **options: Any) -> Any:
 
 def decode_reference(subject: Subject, pairs: int) -> Outcome:
     run, model = subject.run(subject.sizes.long), subject.reference
+    token = subject.tensor([7])
     model.set_attn_implementation("eager")
     with torch.inference_mode():
-        past = reference_prefill(model, as_tensor(run.prompt_ids)).past_key_values
+        past = reference_prefill(model, subject.tensor(run.prompt_ids)).past_key_values
 
         def ours() -> None:
             run.step(GREEDY)
 
         def theirs() -> None:
-            ids = as_tensor([7])[None]
             model(
-                ids, cache=past, use_cache=True, logits_to_keep=1, output_attentions=True,
+                token[None], cache=past, use_cache=True, logits_to_keep=1, output_attentions=True,
                 output_hidden_states=True,
             )  # fmt: skip
 
@@ -42,7 +42,7 @@ def decode_reference(subject: Subject, pairs: int) -> Outcome:
 
 
 def prefill_reference(subject: Subject, pairs: int) -> Outcome:
-    model, ids = subject.reference, as_tensor(subject.ids(subject.sizes.long))
+    model, ids = subject.reference, subject.tensor(subject.ids(subject.sizes.long))
     model.set_attn_implementation("sdpa")
     runs: list[Run] = []
 
@@ -61,13 +61,13 @@ def prefill_reference(subject: Subject, pairs: int) -> Outcome:
 def decode_captured(subject: Subject, pairs: int) -> Outcome:
     run = subject.run(subject.sizes.long)
     cache, decoder = subject.bare_cache(run), run.decoder
-    token = as_tensor([7])
+    token = subject.tensor([7])
     return ratio(lambda: run.step(GREEDY), lambda: decoder(token, cache), pairs, warm_up=3)
 
 
 def prefill_captured(subject: Subject, pairs: int) -> Outcome:
     run = subject.run(subject.sizes.long)
-    ids, decoder = as_tensor(run.prompt_ids), run.decoder
+    ids, decoder = subject.tensor(run.prompt_ids), run.decoder
 
     def bare() -> None:
         cache = decoder.new_cache()
@@ -81,7 +81,7 @@ def prefill_captured(subject: Subject, pairs: int) -> Outcome:
 
 def decode_floor(subject: Subject, pairs: int) -> Outcome:
     run = subject.run(subject.sizes.short)
-    cache, token = subject.bare_cache(run), as_tensor([7])
+    cache, token = subject.bare_cache(run), subject.tensor([7])
     read = weight_reader(run)
 
     def decode() -> None:

@@ -39,10 +39,10 @@ class Sizes:
 
 
 class Subject:
-    """The model that `source` names ("": the default one), on the CPU, opened when first wanted."""
+    """The model that `source` names ("": the default one), on `device`, opened when first wanted."""
 
-    def __init__(self, source: str = "", sizes: Sizes | None = None) -> None:
-        self.source = source
+    def __init__(self, source: str = "", sizes: Sizes | None = None, device: str = "cpu") -> None:
+        self.source, self.device = source, device
         self.sizes = sizes or Sizes()
         self._models: dict[str, LoadedModel] = {}
         self._whole: Run | None = None
@@ -51,7 +51,7 @@ class Subject:
         """Ours in `dtype`; the last one in half precision and the one in float32 are kept."""
         if dtype not in self._models:
             self._models = {name: model for name, model in self._models.items() if name == "float32"}
-            self._models[dtype] = open_model(self.source, device="cpu", dtype=dtype)
+            self._models[dtype] = open_model(self.source, device=self.device, dtype=dtype)
         return self._models[dtype]
 
     def ids(self, tokens: int) -> list[int]:
@@ -85,11 +85,15 @@ class Subject:
         """The reference implementation in float32, from the same file."""
         place = Path(self.source) if self.source else local_path(catalogue.DEFAULT)
         assert place is not None, "the default model is not here: make setup"
-        return _reference(place)
+        return _reference(place, self.device)
+
+    def tensor(self, ids: Sequence[int]) -> Tensor:
+        """(T,) int64 where the model is."""
+        return torch.tensor(ids, device=self.device)
 
 
 @cache
-def _reference(place: Path) -> Any:
+def _reference(place: Path, device: str) -> Any:
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -97,7 +101,7 @@ def _reference(place: Path) -> Any:
     folder, options = (place, {}) if place.is_dir() else (place.parent, {"gguf_file": place.name})
     with contextlib.redirect_stderr(io.StringIO()):  # progress bars between our lines
         model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
-    return model.eval()
+    return model.eval().to(device)
 
 
 def has_reference() -> bool:
@@ -109,8 +113,3 @@ def random_ids(tokens: int, d_vocab: int) -> list[int]:
     """Ids that are the same wherever they are made."""
     ids: list[int] = torch.randint(d_vocab, (tokens,), generator=torch.Generator().manual_seed(SEED)).tolist()
     return ids
-
-
-def as_tensor(ids: Sequence[int]) -> Tensor:
-    """(T,) int64."""
-    return torch.tensor(ids)

@@ -13,14 +13,15 @@ from tests.bench.pairs import Outcome
 if TYPE_CHECKING:
     from tests.bench.subject import Subject
 
-Verdict = Literal["yes", "NO", "skipped"]
+Verdict = Literal["yes", "NO", "skipped", "–"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One promise. `over`: what it is divided by ("" for bytes); `bound`: the most it may be, in `unit` ("" a ratio).
 
-    `pairs`: measurements unless asked otherwise. `why`: the reason where the bound is known to be missed.
+    `pairs`: measurements unless asked otherwise. `why`: the reason where the bound is known to be missed. `on_gpu`:
+    says something where the model is on one.
     """
 
     name: str
@@ -32,21 +33,25 @@ class Row:
     pairs: int = 5
     needs_reference: bool = False
     why: str = ""
+    on_gpu: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """A row measured, or the reason why it was not."""
+    """A row measured, or the reason why it was not. `is_judged`: the bounds are promises for two threads of a CPU."""
 
     row: Row
     outcome: Outcome | None = None
     skipped: str = ""
+    is_judged: bool = True
 
     @property
     def verdict(self) -> Verdict:
         """Whether the bound was reached; a number that is none reaches nothing."""
         if self.outcome is None:
             return "skipped"
+        if not self.is_judged:
+            return "–"
         return "yes" if math.isfinite(self.outcome.value) and self.outcome.value <= self.row.bound else "NO"
 
     @property

@@ -121,6 +121,28 @@ def test_without_the_reference_its_rows_are_skipped_with_the_reason(
     assert markdown("", results).count("transformers is not installed") == 3
 
 
+def test_on_a_gpu_bounds_are_not_judged_and_rows_of_the_cpu_are_skipped(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject, "device", "cuda")
+    outcome = Outcome(value=9.0, low=9.0, high=9.0, n=1)
+    results = [bench.measured(replace(each, measure=lambda *_: outcome), subject, 1) for each in bench.ROWS]
+    judged = {result.row.name: result.verdict for result in results}
+    assert {name for name, verdict in judged.items() if verdict == "skipped"} == {
+        "sampler-preview", "memory", "opening", "export", "export-memory"
+    }  # fmt: skip
+    assert set(judged.values()) == {"skipped", "–"}
+
+
+@pytest.mark.cuda
+def test_rows_measure_on_a_gpu(tmp_path: Path) -> None:
+    sizes = Sizes(short=8, medium=12, long=16, whole=24, picture=8, vocabulary=3000)
+    subject = Subject(str(files.folder(tmp_path / "tiny")), sizes, device="cuda")
+    for each in bench.ROWS:
+        result = bench.measured(each, subject, 1)
+        assert result.verdict == "–" if each.on_gpu else result.skipped == bench.CPU_ONLY
+
+
 def test_an_unknown_row_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         bench.main(["--only", "nothing"])
