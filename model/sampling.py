@@ -73,11 +73,13 @@ class Order:
         """The first `n` token ids (n,) of the order, at most `self.n`."""
         n = min(n, self.n)
         if self._ids.size < n:
-            self._ids = self._sorted(_HEAD if n <= _HEAD else self.n)
+            self._ids = self._sorted(n if n == 1 else _HEAD if n <= _HEAD else self.n)
         return self._ids[:n]
 
     def _sorted(self, at_least: int) -> Ids:
         values = self.values if self._finite is None else np.where(self._finite, self.values, -np.inf)
+        if at_least == 1:  # greedy: the first of equals is the one with the smallest id
+            return np.argmax(values, keepdims=True)
         if at_least >= self.n:
             return np.argsort(-values, kind="stable")[: self.n]
         sample = values[::_SAMPLED]
@@ -124,7 +126,8 @@ class Order:
         """Entropy in nats of the whole vocabulary at a temperature: with weights w = exp(x), ln Σ w - Σ w x / Σ w."""
         weights, total = self.weights(temperature)
         exponents = self._all_exponents(temperature)
-        np.maximum(exponents, _WEIGHTLESS, out=exponents)  # 0 · -inf is not 0
+        if temperature < 1 or self._finite is not None:  # else all of them are finite
+            np.maximum(exponents, _WEIGHTLESS, out=exponents)  # 0 · -inf is not 0
         if self._finite is not None:
             exponents[~self._finite] = 0.0
         exponents *= weights
