@@ -103,6 +103,7 @@ class RopePanel(Panel):
             right_name=tr("sinusoidal"),
             zero=False,
             whole=True,
+            titled=True,
         )
         self.facts = FactList(theme, tr("The rotation in numbers"))
         self.instead = _Instead(self)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.i18n import tr
 from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
-from app.widgets.ticks import figure, short, ticks
+from app.widgets.free_place import free_place
+from app.widgets.ticks import decades, figure, short, ticks
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -42,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """One point that is pointed out: a ring, and words beside it where there is room."""
+    """One point that is pointed out: a ring, and words beside it where nothing else is drawn."""
 
     x: float
     y: float
@@ -76,7 +78,8 @@ class _Frame:
 
 class LinePlot(QWidget):
     """`xHovered` (NaN: none) and `xClicked` carry the x of the nearest point of the first line. Arrow keys move it.
-    `whole`: x counts something, so that halves are no ticks."""
+    `whole`: x counts something, so that halves are no ticks. `titled`: both axes are named over the plot, so that no
+    tick gives way to a name."""
 
     xHovered = Signal(float)
     xClicked = Signal(float)
@@ -92,13 +95,15 @@ class LinePlot(QWidget):
         log: bool = False,
         zero: bool = True,
         whole: bool = False,
+        titled: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._theme, self._x_name, self._y_name, self._right_name = theme, x_name, y_name, right_name
-        self._log, self._zero, self._whole = log, zero, whole
+        self._log, self._zero, self._whole, self._titled = log, zero, whole, titled
         self.lines: tuple[Line, ...] = ()
         self._marks: tuple[Mark, ...] = ()
+        self._mark_places: list[QRectF | None] | None = None
         self._cursor: float | None = None
         self._hovered: float | None = None
         self._scene: QPixmap | None = None
@@ -123,8 +128,9 @@ class LinePlot(QWidget):
             self._drop()
 
     def set_marks(self, marks: Sequence[Mark]) -> None:
-        self._marks = tuple(marks)
-        self.update()
+        if tuple(marks) != self._marks:
+            self._marks, self._mark_places = tuple(marks), None
+            self.update()
 
     def set_cursor(self, x: float | None) -> None:
         """The x that is chosen."""
@@ -225,7 +231,7 @@ class LinePlot(QWidget):
     # inside
 
     def _drop(self) -> None:
-        self._scene = self._found = None
+        self._scene = self._found = self._mark_places = None
         self.update()
 
     def _lay_out(self) -> _Frame:
@@ -239,7 +245,7 @@ class LinePlot(QWidget):
         marks = (
             ticks(*left, max(2, int(height / (line * 1.7))))
             if not self._log
-            else _decades(*left, int(height / (line * 1.1)))
+            else decades(*left, int(height / (line * 1.1)))
         )
         widest = max((metrics.horizontalAdvance(short(value)) for value in marks), default=10.0)
         far = 0.0
@@ -263,21 +269,25 @@ class LinePlot(QWidget):
     def _legend_room(self, metrics: QFontMetricsF) -> float:
         """Where a row of the legend ends: what the vertical axis is called stands at its right; where there are two, at
         the side of each."""
-        name = self._right_name if self._two_axes else self._y_name
+        name = self._right_name if self._two_axes else self._heading
         return max(self.width() - metrics.horizontalAdvance(name) - 12.0, 60.0)
 
     @property
     def _two_axes(self) -> bool:
         return bool(self._right_name) and any(line.right for line in self.lines)
 
+    @property
+    def _heading(self) -> str:
+        return tr("{y} by {x}", y=self._y_name, x=self._x_name) if self._titled and self._x_name else self._y_name
+
     def _legend_places(self, metrics: QFontMetricsF) -> list[tuple[Line, int, float]]:
         """Row and left edge of every named line; what the axes are called is on the first row."""
-        first = metrics.horizontalAdvance(self._y_name) + GAP if self._two_axes and self._y_name else 0.0
-        left, room, row, x, places = first, self._legend_room(metrics), 0, first, []
+        first = metrics.horizontalAdvance(self._heading) + GAP if self._two_axes and self._heading else 0.0
+        room, row, x, places = self._legend_room(metrics), 0, first, []
         for line in self._named():
             width = self._legend_width(line, metrics)
-            if x > left and x + width > room + GAP:
-                row, x, left, room = row + 1, 0.0, 0.0, float(self.width())
+            if x > 0 and x + width > room + GAP:
+                row, x, room = row + 1, 0.0, float(self.width())
             places.append((line, row, x))
             x += width
         return places
@@ -318,8 +328,10 @@ class LinePlot(QWidget):
                 )
                 painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
         baseline = plot.bottom() + metrics.ascent() + 3
-        end = plot.right() - metrics.horizontalAdvance(self._x_name)
-        painter.drawText(QPointF(end, baseline), self._x_name)
+        name = "" if self._titled else self._x_name
+        end = plot.right() - metrics.horizontalAdvance(name) if name else math.inf
+        if name:
+            painter.drawText(QPointF(end, baseline), name)
         widest = metrics.horizontalAdvance(short(frame.x[1])) + 16
         free = -math.inf
         for value in ticks(*frame.x, max(1, int(plot.width() / max(widest, 1)))):
@@ -381,39 +393,53 @@ class LinePlot(QWidget):
                     painter.setBrush(getattr(colours, line.colour))
                     y = float(frame.py(np.array([value]), right=line.right)[0])
                     painter.drawEllipse(QPointF(frame.px(shown), y), 3.0, 3.0)
-        self._paint_marks(painter, frame, metrics)
+        self._paint_marks(painter, frame)
         self._paint_legend(painter, metrics, shown)
         if self.hasFocus():
             painter.setPen(QPen(colours.accent, 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(plot.adjusted(-1.5, -1.5, 1.5, 1.5))
 
-    def _paint_marks(self, painter: QPainter, frame: _Frame, metrics: QFontMetricsF) -> None:
-        for mark in self._marks:
-            at = QPointF(frame.px(mark.x), float(frame.py(np.array([mark.y]))[0]))
+    def mark_places(self) -> list[QRectF | None]:
+        """Of each mark where its words stand; None: they would lie on something, or there are none."""
+        if self._mark_places is None:
+            frame, metrics = self.frame(), QFontMetricsF(self._theme.font("hint"))
+            curves = [
+                (frame.plot.left() + (line.x - frame.x[0]) / (frame.x[1] - frame.x[0]) * frame.plot.width(),
+                 frame.py(line.y, right=line.right))
+                for line in self.lines if line.style == "line"
+            ]  # fmt: skip
+            self._mark_places = []
+            for mark in self._marks:
+                size = QSizeF(metrics.horizontalAdvance(mark.text) + 4, metrics.height() - 2)
+                place = free_place(self._mark_at(mark), size, frame.plot, curves) if mark.text else None
+                self._mark_places.append(place)
+        return self._mark_places
+
+    def _mark_at(self, mark: Mark) -> QPointF:
+        frame = self.frame()
+        return QPointF(frame.px(mark.x), float(frame.py(np.array([mark.y]))[0]))
+
+    def _paint_marks(self, painter: QPainter, frame: _Frame) -> None:
+        for mark, place in zip(self._marks, self.mark_places(), strict=True):
+            at = self._mark_at(mark)
             if not frame.plot.adjusted(-6, -6, 6, 6).contains(at):
                 continue
             painter.setPen(QPen(getattr(self._theme.palette, mark.colour), 1.6))
             painter.setBrush(self._theme.palette.panel)
             painter.drawEllipse(at, 4.0, 4.0)
-            if mark.text:
-                width = metrics.horizontalAdvance(mark.text)
-                left = at.x() + 7 if at.x() + 7 + width <= frame.plot.right() else at.x() - 7 - width
-                y = min(max(at.y() - 6, frame.plot.top() + metrics.ascent()), frame.plot.bottom() - 4)
-                backing = QColor(self._theme.palette.panel)
-                backing.setAlphaF(0.8)
-                box = QRectF(left - 2, y - metrics.ascent(), width + 4, metrics.height())
-                painter.fillRect(box, backing)
+            if place is not None:
+                painter.fillRect(place, self._theme.palette.panel)
                 painter.setPen(getattr(self._theme.palette, mark.colour))  # whose value it is
-                painter.drawText(QPointF(left, y), mark.text)
+                painter.drawText(place, Qt.AlignmentFlag.AlignCenter, mark.text)
 
     def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, shown: float | None) -> None:
         colours, rows = self._theme.palette, self._legend_rows(metrics)
         painter.setPen(colours.secondary)
-        name = self._right_name if self._two_axes else self._y_name
+        name = self._right_name if self._two_axes else self._heading
         draw_crisp(painter, QPointF(self.width() - 5 - metrics.horizontalAdvance(name), metrics.ascent()), name)
         if self._two_axes:
-            painter.drawText(QPointF(0, metrics.ascent()), self._y_name)
+            painter.drawText(QPointF(0, metrics.ascent()), self._heading)
         for line, row, x in self._legend_places(metrics):
             if row >= rows:
                 break
@@ -460,18 +486,3 @@ def _range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tuple[f
         low, high = min(low, 0.0), max(high, 0.0)
     room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
     return (low - room if low < 0 or not zero else 0.0), high + room
-
-
-def _decades(low: float, high: float, most: int) -> list[float]:
-    """1, and where there are few also 2 and 5, times powers of ten; fewer of them where `most` have room over the whole
-    range."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    factors = (1,) if last - first > 3 else (1, 3) if last - first > 1 else (1, 2, 5)
-    found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors
-             if low <= factor * 10.0**power <= high]  # fmt: skip
-    least = (math.log10(high) - math.log10(low)) / max(most, 1)
-    apart: list[float] = []
-    for value in found:
-        if not apart or math.log10(value / apart[-1]) >= least:
-            apart.append(value)
-    return apart

@@ -27,6 +27,21 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     return [round(step * n, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def decades(low: float, high: float, most: int) -> list[float]:
+    """For a logarithmic axis: 1, and where there are few also 2 and 5, times powers of ten; fewer of them where `most`
+    have room over the whole range."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1,) if last - first > 3 else (1, 3) if last - first > 1 else (1, 2, 5)
+    found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors
+             if low <= factor * 10.0**power <= high]  # fmt: skip
+    least = (math.log10(high) - math.log10(low)) / max(most, 1)
+    apart: list[float] = []
+    for value in found:
+        if not apart or math.log10(value / apart[-1]) >= least:
+            apart.append(value)
+    return apart
+
+
 def figure(value: float, digits: int = 4) -> str:
     """A value for a readout: `digits` significant digits, thousands separated, no needless exponent."""
     if math.isnan(value):

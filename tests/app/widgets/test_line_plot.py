@@ -1,0 +1,57 @@
+"""Lines over any x: the word of a mark, and what the axes are called."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.theme import Theme
+from app.widgets.free_place import crosses, free_place
+from app.widgets.line_plot import Line, LinePlot, Mark
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    del qapp
+    return Theme("light")
+
+
+@pytest.mark.parametrize("size", [(200, 110), (300, 150), (620, 400)])
+@pytest.mark.parametrize("at", [0, 3, 9, 18])
+def test_the_word_of_a_mark_lies_on_no_line(qtbot: QtBot, theme: Theme, size: tuple[int, int], at: int) -> None:
+    plot = LinePlot(theme, "Score", zero=False)
+    qtbot.addWidget(plot)
+    plot.resize(*size)
+    x = np.arange(19, dtype=np.float32)
+    lines = [np.cos(x / 4), np.cos(x / 5) + 0.1, np.full(19, 0.4), 1 - x / 12]
+    plot.set_lines([Line(name=str(i), x=x, y=y.astype(np.float32)) for i, y in enumerate(lines)])
+    plot.set_marks([Mark(x=at, y=float(lines[0][at]), text="6.158")])
+    (place,) = plot.mark_places()
+    frame = plot.frame()
+    if place is not None:
+        curves = [(np.array([frame.px(v) for v in x], dtype=np.float32), frame.py(line.y)) for line in plot.lines]
+        assert not any(crosses(curve, place) for curve in curves)
+        assert frame.plot.contains(place)
+    assert not plot.grab().isNull()
+
+
+def test_a_word_goes_where_nothing_is_or_nowhere() -> None:
+    plot, size, at = QRectF(0, 0, 200, 100), QSizeF(40, 12), QPointF(100, 50)
+    x = np.array([0, 200], dtype=np.float32)
+    free = free_place(at, size, plot, [])
+    assert free is not None
+    assert free.bottom() < at.y()
+    assert free.left() > at.x()
+    over = (x, np.array([45, 45], dtype=np.float32))
+    under = free_place(at, size, plot, [over])
+    assert under is not None
+    assert under.top() > at.y()
+    full = [(x, np.full(2, y, dtype=np.float32)) for y in range(0, 101, 8)]
+    assert free_place(at, size, plot, full) is None
+    steep = (np.array([110, 111], dtype=np.float32), np.array([0, 100], dtype=np.float32))
+    beside = free_place(at, size, plot, [steep])
+    assert beside is not None
+    assert beside.right() < at.x()
