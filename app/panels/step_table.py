@@ -120,7 +120,7 @@ class StepTable(QTableView):
         self._model = StepModel(self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self))
-        dress_table(self, theme)
+        dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)  # a row is never half seen under the header
         self.setAccessibleName(tr("Steps"))
         self.clicked.connect(lambda index: self._choose(index.row()))

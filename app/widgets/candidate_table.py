@@ -127,7 +127,7 @@ class CandidateTable(QTableView):
         self._model = CandidateModel(self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self))
-        dress_table(self, theme)
+        dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)
         self.setAccessibleName(tr("Candidates for the next token"))
         self.search = QLineEdit(self.horizontalHeader())

@@ -102,9 +102,9 @@ class FactTable(QTableView):
         self._model = FactModel(columns, self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self))
-        dress_table(self, theme)
+        self._dress = dress_table(self, theme)
         self.setAccessibleName(label)
-        self.horizontalHeader().setVisible(any(column.title for column in columns))
+        self._dress.set_titled(titled=any(column.title for column in columns))
         self.clicked.connect(lambda index: self.rowChosen.emit(index.row()))
         self.entered.connect(lambda index: self.rowHovered.emit(index.row()))
         theme.changed.connect(self._fit)
@@ -112,7 +112,7 @@ class FactTable(QTableView):
     def set_rows(self, rows: Sequence[Row], columns: Sequence[Column] | None = None) -> None:
         """Shows rows, under other columns where they are given. Emits nothing."""
         if self._model.set_rows(rows, columns or self._model.columns):
-            self.horizontalHeader().setVisible(any(column.title for column in self._model.columns))
+            self._dress.set_titled(titled=any(column.title for column in self._model.columns))
             self._fit()
 
     @property

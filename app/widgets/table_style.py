@@ -7,7 +7,17 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPointF,
+    QRectF,
+    QSize,
+    Qt,
+)
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -26,6 +36,8 @@ if TYPE_CHECKING:
 
 Index = QModelIndex | QPersistentModelIndex
 NO_PARENT = QModelIndex()
+ROW, LEAST_ROW, HEADER = 21, 19, 22
+"""Px at 100 % text."""
 
 
 class Look(NamedTuple):
@@ -226,8 +238,9 @@ def whole_rows(table: QTableView, *, header: int, row: int) -> None:
     table.horizontalHeader().setFixedHeight(header + max(0, room - count * height))
 
 
-def dress_table(table: QTableView, theme: Theme) -> None:
-    """Rows of 21 px, no grid, whole rows chosen, headers in the hint font."""
+def dress_table(table: QTableView, theme: Theme, *, fills: bool = True) -> Dress:
+    """Rows of 21 px, no grid, whole rows chosen, headers in the hint font. `fills`: where not all fit, they become a
+    little lower or higher so that none is cut; without, the table sees to that itself."""
     table.setShowGrid(False)
     table.setFrameShape(QTableView.Shape.NoFrame)
     table.setMouseTracking(True)
@@ -245,25 +258,75 @@ def dress_table(table: QTableView, theme: Theme) -> None:
     header.setHighlightSections(False)
     header.setSectionsClickable(False)
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    return Dress(table, theme, fills=fills)
 
-    _Dress(table, theme)
+
+def rows_in(room: int, count: int, *, row: int, least: int) -> int:
+    """Px of a row so that `count` rows, or else a whole number of them, take `room` px: `row` where all fit, and never
+    under `least`."""
+    if count * row <= room:
+        return row
+    if count * least <= room:
+        return room // count
+    return max(room // max(1, min(round(room / row), room // least)), least)
 
 
-class _Dress(QObject):
-    """Keeps a table's heights and fonts those of the theme. A child of the table: it goes when the table does."""
+class Dress(QObject):
+    """Keeps a table's heights and fonts those of the theme, and its rows whole. A child of the table: it goes when the
+    table does."""
 
-    def __init__(self, table: QTableView, theme: Theme) -> None:
+    def __init__(self, table: QTableView, theme: Theme, *, fills: bool) -> None:
         super().__init__(table)
-        self._table, self._theme = table, theme
+        self._table, self._theme, self._fills = table, theme, fills
+        self._titled = True
+        self._fitted: tuple[int, int] | None = None
         theme.changed.connect(self.restyle)
         self.restyle()
+        if fills:
+            table.installEventFilter(self)
+            table.horizontalScrollBar().rangeChanged.connect(lambda _low, _high: self.fit())
+            model = table.model()
+            for changed in (model.modelReset, model.rowsInserted, model.rowsRemoved):
+                changed.connect(lambda *_: self.fit())
+
+    def set_titled(self, *, titled: bool) -> None:
+        """Whether columns have titles: without, the header is no higher than the px that rows leave over."""
+        if titled != self._titled:
+            self._titled = titled
+            self.fit()
 
     def restyle(self) -> None:
         """Row and header heights, and the headers' font, at the theme's size of text."""
-        height, header = self._theme.px(21), self._table.horizontalHeader()
-        self._table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self._table.verticalHeader().setMinimumSectionSize(height)
-        self._table.verticalHeader().setDefaultSectionSize(height)
+        header, rows = self._table.horizontalHeader(), self._table.verticalHeader()
+        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setFont(self._theme.font("hint"))
-        header.setFixedHeight(self._theme.px(22))
         header.setMinimumSectionSize(12)
+        self._fitted = None
+        self._set(self._theme.px(ROW), self._theme.px(HEADER))
+        if self._fills:
+            self.fit()
+
+    def fit(self) -> None:
+        """Heights at the table's present size."""
+        table, px, across = self._table, self._theme.px, self._table.horizontalScrollBar()
+        scrolls = table.horizontalScrollBarPolicy() != Qt.ScrollBarPolicy.ScrollBarAlwaysOff and across.maximum() > 0
+        base = px(HEADER) if self._titled else 0
+        room = table.height() - base - (across.sizeHint().height() if scrolls else 0)
+        count = table.model().rowCount()
+        height = rows_in(room, count, row=px(ROW), least=px(LEAST_ROW))
+        spare = max(room, height) % height if count * height > room else 0
+        self._set(height, base + spare)
+
+    def eventFilter(self, _table: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self.fit()
+        return False
+
+    def _set(self, row: int, header: int) -> None:
+        if (row, header) != self._fitted:
+            self._fitted = (row, header)
+            self._table.verticalHeader().setMinimumSectionSize(row)
+            self._table.verticalHeader().setDefaultSectionSize(row)
+            self._table.verticalScrollBar().setSingleStep(row)  # the wheel goes by whole rows
+            self._table.horizontalHeader().setFixedHeight(header)
+            self._table.updateGeometries()  # else the cells keep the room that the header had

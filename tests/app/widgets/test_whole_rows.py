@@ -1,0 +1,76 @@
+"""Tables of low docks: no row is half seen, wherever the wheel or the keys leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QApplication, QTableView
+from pytestqt.qtbot import QtBot
+
+from app.theme import Theme
+from app.widgets.bar_table import BarTable
+from app.widgets.data_table import Column as Figures
+from app.widgets.data_table import DataTable
+from app.widgets.fact_table import Cell, Column, FactTable
+from app.widgets.table_style import LEAST_ROW, rows_in
+
+Make = Callable[[Theme, int], QTableView]
+
+
+def _facts(title: str) -> Make:
+    def make(theme: Theme, count: int) -> QTableView:
+        table = FactTable(theme, "facts", [Column(title=title, left=True, grows=True), Column()])
+        table.set_rows([(Cell(text=f"fact {row}"), Cell(text=str(row))) for row in range(count)])
+        return table
+
+    return make
+
+
+def _figures(theme: Theme, count: int) -> QTableView:
+    table = DataTable(theme, "figures")
+    table.set_columns([Figures(name="n", texts=[str(row) for row in range(count)])])
+    return table
+
+
+def _bars(theme: Theme, count: int) -> QTableView:
+    table = BarTable(theme, "bars")
+    table.set_values([f"token {row}" for row in range(count)], np.linspace(0, 1, count, dtype=np.float32))
+    return table
+
+
+@pytest.mark.parametrize("make", [_facts("name"), _facts(""), _figures, _bars], ids=["titles", "plain", "data", "bars"])
+@pytest.mark.parametrize("scale", [1.0, 1.25])
+def test_a_table_shows_whole_rows_at_any_height(qtbot: QtBot, make: Make, scale: float) -> None:
+    theme = Theme("dark", text_scale=scale)
+    table = make(theme, 40)
+    qtbot.addWidget(table)
+    table.show()
+    bar = table.verticalScrollBar()
+    for height in range(round(90 * scale), round(340 * scale), 7):
+        table.resize(300, height)
+        QApplication.processEvents()  # a header of another height is put in its place with the next events
+        row = table.rowHeight(0)
+        assert row >= theme.px(LEAST_ROW)
+        assert table.viewport().height() % row == 0
+        for value in (0, bar.singleStep() * 3, bar.maximum()):
+            bar.setValue(value)
+            assert bar.value() % row == 0  # the first row in sight begins at the top
+
+
+@pytest.mark.parametrize(("count", "room", "row"), [(7, 147, 21), (7, 141, 20), (7, 133, 19), (8, 157, 19)])
+def test_rows_get_a_little_lower_before_one_is_out_of_sight(count: int, room: int, row: int) -> None:
+    assert rows_in(room, count, row=21, least=19) == row
+
+
+def test_rows_that_come_later_are_whole_too(qtbot: QtBot) -> None:
+    table = _facts("name")(Theme("dark"), 3)
+    assert isinstance(table, FactTable)
+    qtbot.addWidget(table)
+    table.resize(300, 157)
+    table.show()
+    assert table.rowHeight(0) == 21
+    table.set_rows([(Cell(text=f"fact {row}"), Cell(text=str(row))) for row in range(7)])
+    assert table.rowHeight(0) == 19
+    assert table.viewport().height() >= 7 * 19
