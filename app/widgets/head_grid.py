@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -117,10 +118,9 @@ class HeadGrid(PointedSheet[Head]):
 
     def missing(self) -> tuple[int, ...]:
         """Layers in sight without thumbnails of the present state, the chosen one's first."""
-        layout, height = self._layout(), self.viewport().height()
         if not self._n_layers:
             return ()
-        layers = layout.layers_between(self._scroll().y(), self._scroll().y() + height)
+        layers = self._layout().layers_between(*self._span())
         wanted = [layer for layer in layers if layer not in self._thumbs or layer in self._stale]
         first = self._selected[0] if self._selected else -1
         return tuple(sorted(wanted, key=lambda layer: (layer != first, layer)))
@@ -135,7 +135,7 @@ class HeadGrid(PointedSheet[Head]):
 
     def thing_at(self, point: QPointF) -> Head | None:
         layout = self._layout()
-        if point.y() < layout.header:
+        if not layout.header <= point.y() < layout.header + layout.rows_in(self.viewport().height()) * layout.pitch:
             return None
         return layout.at(point + self._scroll())
 
@@ -162,10 +162,8 @@ class HeadGrid(PointedSheet[Head]):
         painter, layout, dirty = QPainter(self.viewport()), self._layout(), event.rect()
         hint = self._theme.font("hint")
         painter.setFont(hint)
-        painter.save()
-        painter.setClipRect(QRect(0, int(layout.header), self.viewport().width(), self.viewport().height()))
-        offset = self._scroll()
-        top, bottom = offset.y() + dirty.top(), offset.y() + dirty.bottom() + 1
+        offset, (first, last) = self._scroll(), self._span()
+        top, bottom = max(first, offset.y() + dirty.top()), min(last, offset.y() + dirty.bottom() + 1)
         if not self._sorted:
             layers = layout.layers_between(top, bottom)
             self._paint_layers(painter, layout, offset, layers)
@@ -174,7 +172,6 @@ class HeadGrid(PointedSheet[Head]):
         for layer, head in marked:
             self._paint_head(painter, layer, head, layout.rect(layer, head).translated(-offset))
         self._paint_frames(painter)
-        painter.restore()
         if not self._sorted and dirty.top() <= layout.header:
             self._paint_header(painter, layout, offset)
 
@@ -198,7 +195,7 @@ class HeadGrid(PointedSheet[Head]):
         here = self._selected or (0, 0)
         here = (here[0], max(here[1], 0))
         layout = self._layout()
-        page = max(1, int(self.viewport().height() // layout.pitch) - 2)
+        page = max(1, layout.rows_in(self.viewport().height()) - 1)
         steps = {
             Key.Key_Left: (0, -1), Key.Key_Right: (0, 1), Key.Key_Up: (-1, 0), Key.Key_Down: (1, 0),
             Key.Key_PageUp: (-page, 0), Key.Key_PageDown: (page, 0), Key.Key_Home: (0, -self._n_heads),
@@ -224,7 +221,8 @@ class HeadGrid(PointedSheet[Head]):
             return
         colours = self._theme.palette
         share = self._share(layer, head)
-        bar = QRectF(rect.left(), rect.bottom() + 1.5, rect.width(), 2)
+        gap = self._layout().pitch - rect.height()
+        bar = QRectF(rect.left(), rect.bottom() + (1.5 if self._sorted else (gap - 2) / 2), rect.width(), 2)
         painter.fillRect(bar, colours.track)
         painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * share, 2), colours.accent)
         if self._sorted:
@@ -242,10 +240,11 @@ class HeadGrid(PointedSheet[Head]):
         self, painter: QPainter, layout: GridLayout, offset: QPointF, layers: Sequence[int]
     ) -> None:
         metrics = QFontMetricsF(painter.font())
-        every = 1 if layout.pitch >= metrics.height() - 2 else -(-int(metrics.height()) // max(int(layout.pitch), 1))
+        # Figures have nothing under the line: they stand closer than words do.
+        every = max(1, math.ceil((metrics.capHeight() + 2) / layout.pitch))
         chosen = self._selected[0] if self._selected else -1
         for layer in layers:
-            if layer % every and layer != chosen:
+            if layer != chosen and (layer % every or (every > 1 and abs(layer - chosen) < every)):
                 continue
             rect = layout.rect(layer, 0).translated(-offset)
             painter.setPen(self._theme.palette.text if layer == chosen else self._theme.palette.secondary)
@@ -257,12 +256,18 @@ class HeadGrid(PointedSheet[Head]):
         colours = self._theme.palette
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        if self.hovered is not None and self.hovered != self._selected:
+        if (
+            self.hovered is not None
+            and self.hovered != self._selected
+            and self._is_in_sight(self.hovered[0], self.hovered[1])
+        ):
             painter.setPen(QPen(colours.text, 1.2))
             painter.drawRoundedRect(self.head_rect(*self.hovered).adjusted(-1, -1, 1, 1), 2, 2)
         if self._selected is None or not self._n_layers:
             return
         layer, head = self._selected
+        if not self._is_in_sight(layer, max(head, 0)):
+            return
         if head >= 0:
             rect = self.head_rect(layer, head)
         elif self._sorted:
@@ -299,7 +304,7 @@ class HeadGrid(PointedSheet[Head]):
             if metrics.horizontalAdvance(text) <= end - start + 4:
                 painter.drawText(QPointF((start + end - metrics.horizontalAdvance(text)) / 2, y - 4), text)
         widest = metrics.horizontalAdvance(str(self._n_heads - 1)) + 3
-        every = max(1, -(-int(widest) // max(int(layout.pitch), 1)))
+        every = max(1, -(-int(widest) // max(int(layout.step), 1)))
         chosen = self._selected[1] if self._selected else -1
         for head in range(self._n_heads):
             if head % every and head != chosen:
@@ -365,14 +370,27 @@ class HeadGrid(PointedSheet[Head]):
         return self._layout_now
 
     def _scroll(self) -> QPointF:
-        return QPointF(self.horizontalScrollBar().value(), self.verticalScrollBar().value())
+        """By whole rows down: none is cut at the brackets."""
+        pitch = self._layout().pitch
+        return QPointF(self.horizontalScrollBar().value(), round(self.verticalScrollBar().value() / pitch) * pitch)
+
+    def _span(self) -> tuple[float, float]:
+        """The heights of the sheet between which rows show, whole ones only."""
+        layout = self._layout()
+        top = layout.header + self._scroll().y()
+        return top, top + layout.rows_in(self.viewport().height()) * layout.pitch
+
+    def _is_in_sight(self, layer: int, head: int) -> bool:
+        rect, (top, bottom) = self._layout().rect(layer, head), self._span()
+        return rect.top() >= top - 0.5 and rect.bottom() <= bottom + 0.5
 
     def _relayout(self) -> None:
         self._layout_now = None
         self._strips.clear()
         layout, viewport = self._layout(), self.viewport().size()
+        shown = layout.rows_in(viewport.height())
         for bar, size, room in (
-            (self.verticalScrollBar(), layout.height, viewport.height()),
+            (self.verticalScrollBar(), math.ceil(layout.rows * layout.pitch), math.ceil(shown * layout.pitch)),
             (self.horizontalScrollBar(), layout.width, viewport.width()),
         ):
             bar.setPageStep(room)
@@ -385,11 +403,11 @@ class HeadGrid(PointedSheet[Head]):
             return
         layout = self._layout()
         rect = layout.rect(head[0], max(head[1], 0))
-        bar, height = self.verticalScrollBar(), self.viewport().height()
-        if rect.top() - layout.header < bar.value():
-            bar.setValue(int(rect.top() - layout.header - layout.pitch))
-        elif rect.bottom() > bar.value() + height:
-            bar.setValue(int(rect.bottom() - height + layout.pitch))
+        bar, (top, bottom) = self.verticalScrollBar(), self._span()
+        if rect.top() < top - 0.5:
+            bar.setValue(round(rect.top() - layout.header - layout.pitch))
+        elif rect.bottom() > bottom + 0.5:
+            bar.setValue(round(rect.bottom() - bottom + top - layout.header + 2 * layout.pitch))
         across, width = self.horizontalScrollBar(), self.viewport().width()
         if head[1] >= 0 and not across.value() + layout.left <= rect.left() <= across.value() + width - rect.width():
             across.setValue(int(rect.center().x() - width / 2))

@@ -14,9 +14,11 @@ Head = tuple[int, int]
 """Layer and head."""
 LEAST, MOST = 8.0, 28.0
 """Px of a thumbnail's side."""
+ROOMY, FITTED = 12.0, 9.0
+"""Px of a side from which all layers at once are worth smaller thumbnails: with gaps as asked for, with narrow ones."""
 SCROLLED = 15.0
 """At most, where there are too many layers to see all at once."""
-GROUP_GAP = 7.0
+GROUP_GAP, MOST_BETWEEN = 7.0, 5.0
 STACK_GAP = 14.0
 
 
@@ -44,6 +46,14 @@ class GridLayout:
         return max(1, -(-self.shape[0] // self.stacks))
 
     @property
+    def rows(self) -> int:
+        return self.per_stack if self.order is None else -(-len(self.order) // self.columns)
+
+    def rows_in(self, height: float) -> int:
+        """Rows that show whole in a view of that height, one at least."""
+        return min(max(1, math.floor((height - self.header) / self.pitch + 1e-6)), max(self.rows, 1))
+
+    @property
     def width(self) -> float:
         if self.order is not None:
             return self.left + self.columns * self.step
@@ -51,8 +61,7 @@ class GridLayout:
 
     @property
     def height(self) -> float:
-        rows = self.per_stack if self.order is None else -(-len(self.order) // self.columns)
-        return self.header + rows * self.pitch + 2
+        return self.header + self.rows * self.pitch + 2
 
     def rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail lies on the whole sheet."""
@@ -87,8 +96,8 @@ class GridLayout:
 
     def heads_between(self, top: float, bottom: float) -> Iterator[Head]:
         """The heads that show between two heights of the sheet."""
-        first = max(0, math.floor((top - self.header) / self.pitch))
-        last = math.ceil((bottom - self.header) / self.pitch)
+        first = max(0, math.floor((top - self.header) / self.pitch + 1e-6))
+        last = math.ceil((bottom - self.header) / self.pitch - 1e-6)
         if self.order is None:
             for layer in range(self.shape[0]):
                 if first <= layer % self.per_stack < last:
@@ -130,25 +139,29 @@ def by_layer(
     shape: tuple[int, int], group: int, *, width: float, height: float, left: float, header: float, gap: float
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
-    and they stay at least 12 px; never under 8 px. Where there is width for it the layers stand in stacks beside one
-    another, and are larger."""
+    and they stay at least 12 px, or 9 px with less of a gap; never under 8 px. Where there is width for it the layers
+    stand in stacks beside one another, and are larger."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
-    down = (height - header - 2) / max(n_layers, 1) - gap
-    side = math.floor(min(max(min(across, down) if down >= 12 else min(across, SCROLLED), LEAST), MOST))
-    stacks = 1
+    pitch = (height - header - 2) / max(n_layers, 1)
+    tight = max(1.0, gap - 2.0)
+    fits = next((kept for kept, least in ((gap, ROOMY), (tight, FITTED)) if math.floor(pitch - kept) >= least), None)
+    side = math.floor(min(max(min(across, SCROLLED if fits is None else pitch - fits), LEAST), MOST))
+    between_rows, stacks = gap if fits is None else fits, 1
     for count in (2, 3):
         room = (width - (count - 1) * STACK_GAP) / count
         fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
         fits_down = (height - header - 2) / max(-(-n_layers // count), 1) - gap
         larger = math.floor(min(fits_across, fits_down, MOST))
-        if larger >= 12 and larger > side + 1:
-            side, across, stacks = larger, fits_across, count
-    between = 3.0 if side < across - 1 else 2.0
+        if larger >= ROOMY and larger > side + 1:
+            side, across, stacks, between_rows = larger, fits_across, count, gap
+    # Width that small thumbnails leave goes between them.
+    between = min(max(math.floor(across - side), 2.0), MOST_BETWEEN)
     layout = GridLayout(
-        shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1)
-    )
+        shape=shape, side=side, pitch=side + between_rows, step=side + between, left=left, header=header,
+        group=max(group, 1),
+    )  # fmt: skip
     return replace(layout, stacks=stacks, apart=layout.width + STACK_GAP) if stacks > 1 else layout
 
 
