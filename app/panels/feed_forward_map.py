@@ -58,15 +58,15 @@ class ColumnMap(HeatMap):
         super()._describe()
         self.described.emit()
 
-    def readout(self, *, brief: bool = False) -> list[Part]:
+    def readout(self, *, brief: int = 0) -> list[Part]:
         cell, grid = self.hovered or self.selected, self.grid
         if cell is None or grid is None or not (cell[0] < len(grid.values) and cell[1] < len(grid.names)):
             return []
         value = float(grid.values[cell])
         parts: list[Part] = [
             (self.row_axis.piece(cell[0]), "strong"), (f" ({self.row_axis.number(cell[0])}) · ", "secondary"),
-            ("" if brief else f"{grid.kind} ", "secondary"), (grid.names[cell[1]], "strong"), ("  ", "secondary"),
-            ("" if brief else f"{grid.value} ", "secondary"),
+            ("" if brief > 1 else f"{grid.kind} ", "secondary"), (grid.names[cell[1]], "strong"), ("  ", "secondary"),
+            ("" if brief > 2 else f"{grid.value} ", "secondary"),
         ]  # fmt: skip
         parts.append((grid.hidden, "secondary") if math.isnan(value) else (figure(value, 6), "strong"))
         if grid.marked is not None and cell[1] in grid.marked[cell[0]]:

@@ -250,13 +250,13 @@ class HeatMap(QWidget):
             return float("nan") if self._exact[1] is None else self._exact[1]
         return None
 
-    def readout(self, *, brief: bool = False) -> list[Part]:
-        """The cell pointed at (else the chosen one): both tokens, both positions, the exact value. Brief: without the
-        words that say what is what."""
+    def readout(self, *, brief: int = 0) -> list[Part]:
+        """The cell pointed at (else the chosen one): both tokens, both positions, the exact value. Brief, where room is
+        short: 1, with less of a gap; 2, without the words for row and column; 3, without any."""
         cell = self.hovered or self.selected
         if cell is None or self._message:
             return []
-        row, col, name = ("", "", "") if brief else (f"{word} " for word in self._names)
+        row, col, name = (f"{word} " if brief < most else "" for word, most in zip(self._names, (2, 2, 3), strict=True))
         value = self.value_of(cell)
         hidden = value is not None and math.isnan(value)
         words = "…" if value is None else tr("hidden by the mask") if hidden else figure(value, 6)

@@ -20,8 +20,10 @@ LABEL_ROOM = 96.0
 """Px a token on an axis may take at 100 % text; longer ones are elided."""
 LEAST_ROOM = 30.0
 """Px at 100 % text a token at the top has however low the matrix is: under it nothing of it would be left."""
-BAR_LENGTH = 96.0
-READOUT_LEAST = 380.0
+BAR_LENGTH, BAR_SHORT = 96.0, 48.0
+READOUT_LEAST, READOUT_BRIEF = 356.0, 300.0
+"""Px at 100 % text of the readout beside a bar of full length, and beside a short one: two tokens and a value."""
+STRIP_GAP = 14.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,38 @@ def lay_out(
     ratio: float,
 ) -> Geometry:
     """Shares out `rect`; the matrix sits at the top left, as large as it fits. `ratio`: device pixels a px."""
-    readout, bar_rect, bottom = _strips(theme, rect, options, bar)
+    strips = _strips(theme, rect, options, bar)
+    area, rooms = _place(theme, rect, shape, axes, options, strips[0].bottom, ratio)
+    if len(strips) > 1:
+        closer, closer_rooms = _place(theme, rect, shape, axes, options, strips[1].bottom, ratio)
+        if closer.height() > area.height():
+            strips, area, rooms = strips[1:], closer, closer_rooms
+    readout, bar_rect = strips[0].readout, strips[0].bar
+    if not readout.isNull():
+        # The strips follow the matrix, so that they are read together.
+        shift = min(0.0, area.bottom() + 6 - min(readout.top(), bar_rect.top() if not bar_rect.isNull() else math.inf))
+        readout.translate(0, shift)
+        bar_rect.translate(0, shift)
+        if bar_rect.top() == readout.top():
+            # The bar ends with the matrix where the readout has room for it.
+            least = rect.left() + READOUT_LEAST * theme.text_scale + STRIP_GAP + bar_rect.width()
+            bar_rect.moveRight(min(bar_rect.right(), max(area.right(), least)))
+            readout.setRight(bar_rect.left() - STRIP_GAP)
+    return Geometry(
+        area=area, readout=readout, bar=bar_rect, bar_length=strips[0].length, row_room=rooms[0], col_room=rooms[1]
+    )
+
+
+def _place(
+    theme: Theme,
+    rect: QRectF,
+    shape: tuple[int, int],
+    axes: tuple[Axis, Axis],
+    options: Options,
+    bottom: float,
+    ratio: float,
+) -> tuple[QRectF, tuple[float, float]]:
+    """The matrix over `bottom`, and the rooms of its labels."""
     row_room = col_room = 0.0
     most, area = LABEL_ROOM * theme.text_scale, QRectF()
     for ruler in (False, True):
@@ -82,14 +115,7 @@ def lay_out(
             axis.counts or pitch >= axis.spacing(count) for axis, pitch, count in zip(axes, pitches, shape, strict=True)
         ):
             break
-    if not readout.isNull():
-        # The strips follow the matrix, so that they are read together.
-        shift = min(0.0, area.bottom() + 6 - min(readout.top(), bar_rect.top() if not bar_rect.isNull() else math.inf))
-        readout.translate(0, shift)
-        bar_rect.translate(0, shift)
-    return Geometry(
-        area=area, readout=readout, bar=bar_rect, bar_length=_bar_length(rect), row_room=row_room, col_room=col_room
-    )
+    return area, (row_room, col_room)
 
 
 def _matrix(room: QRectF, shape: tuple[int, int], options: Options, ratio: float) -> QRectF:
@@ -105,25 +131,40 @@ def _matrix(room: QRectF, shape: tuple[int, int], options: Options, ratio: float
     return QRectF(room.left(), room.top(), max(width, 1.0), max(height, 1.0))
 
 
-def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None) -> tuple[QRectF, QRectF, float]:
-    """The readout and the colour bar at the bottom, on one line where both fit; and the y above them."""
+@dataclass(frozen=True, kw_only=True)
+class _Strips:
+    """Readout, colour bar and its length at the bottom, and the y over them."""
+
+    readout: QRectF
+    bar: QRectF
+    length: float
+    bottom: float
+
+
+def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None) -> tuple[_Strips, ...]:
+    """On one line where both fit, else on two; where a brief readout and a short bar fit on one, that as well, for a
+    matrix that gains by it."""
     line = math.ceil(QFontMetricsF(theme.font("mono")).height()) + 4.0
-    bottom = rect.bottom()
-    with_bar = options.bar and bar is not None
-    needed = bar_width(theme, bar, _bar_length(rect)) if with_bar and bar is not None else 0.0
-    bar_rect, readout = QRectF(), QRectF()
+    bottom, length = rect.bottom(), min(BAR_LENGTH, rect.width() * 0.25)
+    shown = bar if options.bar else None
+    words = bar_width(theme, shown, 0.0) if shown is not None else 0.0
+
+    def beside(length: float) -> _Strips:
+        right = QRectF(rect.right() - words - length, bottom - line, words + length, line)
+        left = QRectF(rect.left(), bottom - line, right.left() - STRIP_GAP - rect.left(), line)
+        return _Strips(readout=left, bar=right, length=length, bottom=bottom - line)
+
+    room = rect.width() - words - STRIP_GAP
+    both = options.readout and shown is not None
+    if both and room - BAR_SHORT >= READOUT_LEAST * theme.text_scale:
+        return (beside(min(BAR_LENGTH, room - READOUT_LEAST * theme.text_scale)),)
+    over, readout, bar_rect = bottom, QRectF(), QRectF()
     if options.readout:
-        readout = QRectF(rect.left(), bottom - line, rect.width(), line)
-        if with_bar and rect.width() - needed - 16 >= READOUT_LEAST * theme.text_scale:
-            bar_rect = QRectF(rect.right() - needed, bottom - line, needed, line)
-            readout.setRight(bar_rect.left() - 16)
-            return readout, bar_rect, bottom - line
-        bottom -= line
-    if with_bar:
-        bar_rect = QRectF(rect.left(), bottom - line, min(needed, rect.width()), line)
-        bottom -= line
-    return readout, bar_rect, bottom
-
-
-def _bar_length(rect: QRectF) -> float:
-    return min(BAR_LENGTH, rect.width() * 0.25)
+        over -= line
+        readout = QRectF(rect.left(), over, rect.width(), line)
+    if shown is not None:
+        over -= line
+        bar_rect = QRectF(rect.left(), over, min(words + length, rect.width()), line)
+    apart = _Strips(readout=readout, bar=bar_rect, length=length, bottom=over)
+    brief = both and room - BAR_SHORT >= READOUT_BRIEF * theme.text_scale
+    return (apart, beside(BAR_SHORT)) if brief else (apart,)

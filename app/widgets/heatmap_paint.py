@@ -94,9 +94,10 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
         painter.setPen(QPen(heat.theme.palette.accent, 1))
         painter.drawRect(geometry.area.adjusted(-1.5, -1.5, 1.5, 1.5))
     if not geometry.readout.isNull():
-        parts = heat.readout()
-        if parts_width(heat.theme, parts) > geometry.readout.width():
-            parts = heat.readout(brief=True)
+        parts, brief = heat.readout(), 0
+        while brief < 3 and parts_width(heat.theme, parts) > geometry.readout.width():
+            brief += 1
+            parts = heat.readout(brief=brief)
         draw_parts(painter, heat.theme, parts, geometry.readout)
 
 

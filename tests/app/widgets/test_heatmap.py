@@ -380,3 +380,23 @@ def test_the_boundary_shows_on_every_colour_of_the_map(qtbot: QtBot, name: Liter
         nearest = min(abs(QColor(c).red() - amber.red()) + abs(QColor(c).blue() - amber.blue()) for c in line)
         assert nearest < 60
         assert len(line) > 1  # dashes, and the bed they lie on
+
+
+@pytest.mark.parametrize(("width", "height", "lines"), [(700, 610, 1), (482, 450, 1), (454, 560, 2), (300, 300, 2)])
+def test_the_bar_stands_beside_the_readout_where_both_fit_or_the_matrix_gains(
+    qtbot: QtBot, theme: Theme, width: int, height: int, lines: int
+) -> None:
+    heat = HeatMap(theme, "attention")
+    qtbot.addWidget(heat)
+    heat.resize(width, height)
+    heat.set_bar(BarText(values=(0.0, 0.5, 1.0), scale="√ scale"))
+    heat.set_axis_tokens(["·token"] * 19)
+    heat.set_shape(19, 19)
+    geometry = heat.geometry_now()
+    assert len({geometry.bar.top(), geometry.readout.top()}) == lines
+    assert not geometry.bar.intersects(geometry.readout)
+    assert geometry.bar.right() <= width
+    assert min(geometry.bar.top(), geometry.readout.top()) >= geometry.area.bottom()
+    if width == 700:  # ends with the matrix, where the readout has room
+        assert geometry.bar.right() == geometry.area.right()
+        assert geometry.readout.width() >= 350
