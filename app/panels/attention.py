@@ -11,12 +11,14 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSplitter, QWidget
 
 from app.commands import Command
+from app.i18n import tr
 from app.panels.attention_controls import AttentionControls
 from app.panels.attention_copy import attention_tables
 from app.panels.attention_map import MapView
 from app.panels.attention_side import SideView
 from app.panels.base import Changes, Need, Panel
 from app.session import Topic
+from app.widgets.segmented import Segmented
 
 if TYPE_CHECKING:
     from app.export.panel_files import Table
@@ -57,6 +59,7 @@ class AttentionPanel(Panel):
     def build(self) -> None:
         self.controls = AttentionControls(self.ctx)
         self.side = SideView(self)
+        self.pages = Segmented(self.ctx.theme, [("matrix", tr("Matrix")), *self.side.pages], label=tr("What is shown"))
         self.main = MapView(self, 0)
         self.pinned: list[MapView] = []
         self._maps = QWidget()
@@ -75,14 +78,17 @@ class AttentionPanel(Panel):
         self._split.setStretchFactor(0, 1)
         self._split.setStretchFactor(1, 0)
         self.body.addWidget(self.controls)
+        self.body.addWidget(self.pages)
         self.body.addWidget(self._split, 1)
-        self._side_wanted: bool | None = None
+        self._beside, self._instead = True, False
         self._own_sizes = self._own_lines = False
         self._line_sizes = [1, 1]
         self._split.splitterMoved.connect(self._on_split_moved)
         self._left.splitterMoved.connect(self._on_lines_moved)
         self._arrange()
         self._connect_map(self.main)
+        self.pages.keyChanged.connect(self._choose_page)
+        self.side.pageChanged.connect(lambda _page: self._show_side())
         self.controls.gridToggled.connect(self.toggle_grid)
         self.controls.tableToggled.connect(self.toggle_table)
         self.controls.exportWanted.connect(self.export)
@@ -130,9 +136,12 @@ class AttentionPanel(Panel):
     # commands
 
     def toggle_grid(self) -> None:
-        """Shows all heads beside the matrix, or gives the matrix the room."""
+        """Shows all heads beside the matrix or, where it is narrow, in its place; or gives the matrix the room."""
         shown = self.side.grid.isVisible()
-        self._side_wanted = not shown
+        if self._is_narrow:
+            self._instead = not shown
+        else:
+            self._beside = not shown
         self._show_side()
         if not shown:
             self.side.show_page("heads")
@@ -160,11 +169,12 @@ class AttentionPanel(Panel):
         self._show_side()
 
     def _show_side(self) -> None:
-        """Beside the matrix where there is room; where there is not, in its place and only when asked for."""
-        narrow = self.width() < self.ctx.theme.px(NARROW)
-        wanted = self._side_wanted if self._side_wanted is not None else not narrow
-        has_run = self.ctx.session.run is not None
-        shown = wanted and has_run
+        """Beside the matrix where there is room; where there is not, in its place, one page at a time."""
+        narrow, has_run = self._is_narrow, self.ctx.session.run is not None
+        shown = has_run and (self._instead if narrow else self._beside)
+        self.pages.setVisible(narrow and has_run)
+        self.pages.set_key(self.side.page if shown else "matrix")
+        self.side.set_bare(bare=narrow)
         self.side.setVisible(shown)
         self._left.setVisible(not (shown and narrow))
         self._place_lines(shown=shown, narrow=narrow)
@@ -174,10 +184,21 @@ class AttentionPanel(Panel):
         if self.side.split and not self._own_lines:
             self._left.setSizes(self._line_sizes)
 
+    @property
+    def _is_narrow(self) -> bool:
+        return self.width() < self.ctx.theme.px(NARROW)
+
+    def _choose_page(self, page: str) -> None:
+        self._instead = page != "matrix"
+        self._show_side()
+        if self._instead:
+            self.side.show_page(page)
+        self.mark("view")
+
     def _side_width(self) -> int:
         """Of the heads' place: what the square matrix leaves, where the lines do not take it."""
         px = self.ctx.theme.px
-        left = self.width() - 36 - round((self.height() - px(60)) * 1.04) - px(12)
+        left = self.width() - 36 - round((self.height() - px(60)) * 1.06) - px(12)
         alone = not self.side.split and len(self.maps()) == 1
         return min(max(px(SIDE_WIDTH), left), px(MOST_SIDE)) if alone else self._split_side()
 

@@ -53,7 +53,9 @@ class AttentionControls(QWidget):
         self._row.addWidget(self.export)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.stage_list.set_choices([Choice(key=key, text=text) for key, text in stage_items()])
-        self.scale.set_choices([Choice(key=key, text=text) for key, text in scale_items()])
+        self.scale.set_choices([
+            Choice(key=key, text=text, short=tr("log") if key == "log" else "") for key, text in scale_items()
+        ])  # fmt: skip
         self.pin.setToolTip(tr("Keep this head beside the one you choose next, up to four"))
         self.more.setAccessibleName(tr("More about this view"))
         self.more.setToolTip(tr("More about this view"))
@@ -79,7 +81,7 @@ class AttentionControls(QWidget):
         selection, model = self._ctx.selection, self._ctx.session.model
         self.setEnabled(self._ctx.session.run is not None)
         layers = [Choice(key=i, text=layer_text(i)) for i in range(selection.n_layers)]
-        self.layer.set_choices([*layers, Choice(key="all", text=layer_text("all"))])
+        self.layer.set_choices([*layers, Choice(key="all", text=layer_text("all"), short=tr("All"))])
         group = model.n_heads // model.n_kv_heads if model else 1
         shared = model is not None and model.n_kv_heads < model.n_heads
         single = selection.layer != "all"
@@ -88,8 +90,8 @@ class AttentionControls(QWidget):
                 Choice(key=i, text=head_text(i), note=f"KV {i // group}" if shared else "", enabled=single)
                 for i in range(selection.n_heads)
             ),
-            Choice(key="mean", text=head_text("mean")),
-            Choice(key="max", text=head_text("max")),
+            Choice(key="mean", text=head_text("mean"), short=tr("Mean")),
+            Choice(key="max", text=head_text("max"), short=tr("Max")),
         ])  # fmt: skip
         self.layer.set_key(selection.layer)
         self.head.set_key(selection.head)
@@ -127,7 +129,7 @@ class AttentionControls(QWidget):
         optional = ((self.pin,), (self.export,), (self.stage,), (self.scale,))
         shown = [self.layer, self.head, self.stage, self.scale, self.pin, self.more, self.export]
         for group in optional:
-            if sum(w.sizeHint().width() for w in shown) + GAP * (len(shown) - 1) <= room:
+            if sum(min(w.sizeHint().width(), w.maximumWidth()) for w in shown) + GAP * (len(shown) - 1) <= room:
                 break
             shown = [w for w in shown if w not in group]
             if self.stage in group:

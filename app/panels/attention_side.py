@@ -58,7 +58,8 @@ class SideView(QWidget):
         }
         lines = [("row", tr("Row")), ("column", tr("Column")), ("entropy", tr("Entropy"))]
         label = tr("Beside the matrix")
-        self.tabs = Segmented(theme, [("heads", tr("Heads")), *lines], label=label, tips=tips)
+        self.pages = (("heads", tr("Heads")), *lines)
+        self.tabs = Segmented(theme, self.pages, label=label, tips=tips)
         self.line_tabs = Segmented(theme, lines, label=tr("Under the matrix"), tips=tips)
         self.grid = HeadGrid(theme)
         self.row, self.column = BarTable(theme, tr("What the query reads")), BarTable(theme, tr("Who reads the key"))
@@ -68,7 +69,7 @@ class SideView(QWidget):
         self.entropy_words = Readout(theme)
         self._asked: dict[str, object] = {}
         self._state: object = None
-        self.split = False
+        self.split = self._bare = False
         self._stack, self._line_stack = QStackedWidget(), QStackedWidget()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -119,7 +120,7 @@ class SideView(QWidget):
         if split == self.split:
             return
         self.split = split
-        self.tabs.setVisible(not split)
+        self.tabs.setVisible(not split and not self._bare)
         self.line_tabs.setVisible(split)
         if split:
             self._stack.setCurrentIndex(0)
@@ -127,6 +128,11 @@ class SideView(QWidget):
         else:
             self._stack.addWidget(self.lines)
             self.tabs.set_key("heads")
+
+    def set_bare(self, *, bare: bool) -> None:
+        """Without its tabs, where the owner has them with others."""
+        self._bare = bare
+        self.tabs.setVisible(not self.split and not bare)
 
     def heads_least(self) -> int:
         """Px of width the page of heads needs, whatever page is open."""

@@ -20,11 +20,13 @@ PADDING, ARROW, NOTE_GAP = 8.0, 17.0, 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """`key`: what it stands for; `text`, `note`: as shown."""
+    """`key`: what it stands for; `text`, `note`: as shown; `short`: what the closed box shows of a text that is much
+    longer than the others, where it has no room for all of it."""
 
     key: object
     text: str
     note: str = ""
+    short: str = ""
     enabled: bool = True
 
 
@@ -65,7 +67,7 @@ class ValueCombo(QComboBox):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setMaxVisibleItems(24)
         self.activated.connect(lambda row: self.keyChosen.emit(self._choices[row].key))
-        theme.changed.connect(self.updateGeometry)
+        theme.changed.connect(self._restyle)
 
     def set_choices(self, choices: Sequence[Choice]) -> None:
         """Replaces the list; what was chosen stays chosen where it still exists."""
@@ -82,7 +84,7 @@ class ValueCombo(QComboBox):
                 self.setItemData(row, 0, Qt.ItemDataRole.UserRole - 1)
         self.set_key(key)
         self.blockSignals(blocked)
-        self.updateGeometry()
+        self._restyle()
 
     def key(self) -> object:
         row = self.currentIndex()
@@ -98,11 +100,17 @@ class ValueCombo(QComboBox):
             self.update()
 
     def sizeHint(self) -> QSize:
-        widest = max((_width(self._theme, c.text, c.note) for c in self._choices), default=40.0)
+        widest = max((_width(self._theme, c.short or c.text, c.note) for c in self._choices), default=40.0)
         return QSize(round(widest + 2 * PADDING + ARROW), self._theme.px(28))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
+
+    def _restyle(self) -> None:
+        if any(choice.short for choice in self._choices):  # the open list has room for the whole texts
+            widest = max(_width(self._theme, choice.text, choice.note) for choice in self._choices)
+            self.view().setMinimumWidth(round(widest + 2 * PADDING) + 4)
+        self.updateGeometry()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         # Letters are shortcuts of the window; only keys that move through the list are the box's own.
@@ -123,7 +131,9 @@ class ValueCombo(QComboBox):
         rect = QRectF(self.rect()).adjusted(PADDING, 0, -ARROW, 0)
         row = self.currentIndex()
         if 0 <= row < len(self._choices):
-            draw_choice(painter, self._theme, rect, self._choices[row].text, self._choices[row].note)
+            choice = self._choices[row]
+            whole = not choice.short or _width(self._theme, choice.text, "") <= rect.width() + 1
+            draw_choice(painter, self._theme, rect, choice.text if whole else choice.short, choice.note)
         middle = QPointF(self.width() - ARROW / 2 - 3, self.height() / 2 + 0.5)
         painter.setPen(QPen(colours.secondary, 1.4))
         painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -335,6 +336,48 @@ def test_controls_fit_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int,
         return len(shown) >= 2 and inside and all(w.width() >= w.sizeHint().width() for w in shown)
 
     qtbot.waitUntil(fits, timeout=2000)
+
+
+def test_where_it_is_narrow_every_view_has_a_way_to_it_in_sight(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (478, 560))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    assert panel.pages.isVisible()
+    assert panel.pages.geometry().right() <= panel.width()
+    places = {"heads": panel.side.grid, "row": panel.side.row, "column": panel.side.column,
+              "entropy": panel.side.entropy, "matrix": panel.main.heat}  # fmt: skip
+    panel.pages.setFocus()
+    for page, widget in places.items():
+        panel.pages.set_key(page)
+        panel.pages.keyChanged.emit(page)
+        settled(qtbot, panel, bench)
+        assert [w.isVisible() for w in places.values()] == [w is widget for w in places.values()]
+        assert not panel.side.tabs.isVisible()
+    panel.toggle_grid()
+    assert panel.pages.key() == "heads"
+    panel.resize(760, 520)
+    qtbot.waitUntil(lambda: panel.main.heat.isVisible() and panel.side.grid.isVisible())
+    assert panel.side.tabs.isVisible()
+    assert not panel.pages.isVisible()
+
+
+def test_pin_stands_with_all_controls_where_they_fit(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1000, 527))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    controls = panel.controls
+    parts = (controls.layer, controls.head, controls.stage, controls.scale, controls.pin, controls.more,
+             controls.export)  # fmt: skip
+    margins = panel.width() - controls.width()
+    panel.resize(sum(part.width() for part in parts) + 6 * 6 + margins, 527)
+    settled(qtbot, panel, bench)
+    assert all(part.isVisible() for part in parts)
+    assert all(left.geometry().right() < right.x() for left, right in itertools.pairwise(parts))
+    # The longest choices are drawn short in the closed box, and read out whole.
+    bench.selection.set_layer_head("all", "mean")
+    settled(qtbot, panel, bench)
+    assert controls.head.currentText() == "Mean of heads"
+    assert controls.head.sizeHint().width() < panel.fontMetrics().horizontalAdvance("Mean of heads") + 40
 
 
 def test_the_lines_go_where_the_square_matrix_leaves_room(qtbot: QtBot, bench: Bench) -> None:
