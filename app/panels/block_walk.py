@@ -17,7 +17,15 @@ from app.panels.attention_copy import clean, number
 from app.panels.base import Changes, Need, Panel
 from app.panels.block_walk_detail import DetailView, Shown
 from app.panels.block_walk_texts import OpWords
-from app.panels.block_walk_words import foot_text, list_title, shape_text, unknown, words_of
+from app.panels.block_walk_words import (
+    brief_formula,
+    foot_text,
+    list_title,
+    mark_text,
+    shape_text,
+    unknown,
+    words_of,
+)
 from app.session import Topic
 from app.widgets.folding import Floats, fold, strongest
 from app.widgets.heatmap_image import colour_table
@@ -271,7 +279,7 @@ class BlockWalkPanel(Panel):
         marked = op.first_row if op.first_row >= 0 and len(values) <= PICTURE[0] and len(values) > 1 else -1
         return Card(
             title=words.title, formula=op.formula, shape=shape_text(op), foot=foot_text(op), picture=picture,
-            signed=levels.signed, marked=marked,
+            signed=levels.signed, marked=marked, mark=mark_text(op) if marked >= 0 else "", brief=brief_formula(op),
         )  # fmt: skip
 
     def _on_place(self, cell: int) -> None:

@@ -15,7 +15,7 @@ from app.notify import QUIET_CODES
 from app.panels.attention_copy import number, table_text
 from app.panels.block_walk_cell import cell_parts
 from app.panels.block_walk_texts import OpWords
-from app.panels.block_walk_words import axis_name, list_title, list_value, parts_title, shape_text, statistics
+from app.panels.block_walk_words import axis_name, list_title, list_value, parts_title, shape_words, statistics
 from app.widgets.bar_table import BarTable
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
@@ -110,7 +110,7 @@ class DetailView(QWidget):
             self.heat.set_shape(0, 0)
             return
         op = shown.op
-        self.title.setText(f"{shown.words.title}   {op.letters} {shape_text(op)}")
+        self.title.setText(f"{shown.words.title}   {shape_words(op)}")
         self.info.set_text(shown.words.title, f"{op.formula}\n\n{shown.words.text}")
         self.formula.setText(op.formula)
         self.formula.setFont(self._ctx.theme.font("mono"))

@@ -31,8 +31,41 @@ def axis_name(axis: WalkAxis) -> str:
 
 
 def shape_text(op: WalkOp) -> str:
-    """A shape in letters and numbers: "(H, D) 9 × 64"."""
+    """A shape in numbers: "9 × 64"."""
     return " × ".join(f"{size:,}" for size in op.shape)
+
+
+def shape_words(op: WalkOp) -> str:
+    """A shape in words, letters and numbers: "heads H × dimensions D = 9 × 64"."""
+    names = {
+        "M": tr("width"), "H": tr("heads"), "K": tr("KV heads"), "D": tr("dimensions"), "S": tr("keys"),
+        "F": tr("neurons"), "V": tr("vocabulary"), "E": tr("experts"), "k": tr("chosen experts"),
+    }  # fmt: skip
+    letters = op.letters.strip("()").split(", ")
+    return " × ".join(f"{names.get(letter, '')} {letter}".strip() for letter in letters) + f" = {shape_text(op)}"
+
+
+def mark_text(op: WalkOp) -> str:
+    """What the row that is marked in a card's picture is."""
+    if op.first_row < 0:
+        return ""
+    return tr("KV head {n}", n=op.first_row) if op.rows == "kv_head" else tr("head {n}", n=op.first_row)
+
+
+def brief_formula(op: WalkOp) -> str:
+    """The formula where there is little room: a norm without its ε, a function without what it is; empty where there is
+    no shorter one."""
+    left, _, right = op.formula.partition(" = ")
+    if "√(mean(" in right:
+        x, gain = right.partition(" / ")[0], right.rpartition(" ⊙ ")[2]
+        return f"{left} = {x} / rms({x}) ⊙ {gain}"
+    if "√(var(" in right:
+        return f"{left} = {right.partition(' / ')[0]} / σ ⊙ γ + β"
+    if op.id == "attn.pattern":
+        return "w = softmax(s)"
+    if op.id in ("mlp.act", "mlp.post"):
+        return f"{left} = {right.replace(' ≈ ', ' = ').partition(' = ')[0]}"
+    return ""
 
 
 def foot_text(op: WalkOp) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +24,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.widgets.crisp_text import draw_crisp
 
 if TYPE_CHECKING:
@@ -43,7 +42,8 @@ Key = Qt.Key
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Card:
-    """`picture` uint8 (h, w) pixels of a colour map, 0 masked; `marked`: a row of it to point at, -1 for none."""
+    """`picture` uint8 (h, w) pixels of a colour map, 0 masked; `marked`: a row of it to point at, -1 for none, and
+    `mark` what that row is. `brief`: the formula where the whole of it does not fit on a line."""
 
     title: str
     formula: str
@@ -52,6 +52,8 @@ class Card:
     picture: NDArray[np.uint8]
     signed: bool
     marked: int = -1
+    mark: str = ""
+    brief: str = ""
 
 
 class OpCards(QAbstractScrollArea):
@@ -70,7 +72,6 @@ class OpCards(QAbstractScrollArea):
         self._cards: tuple[Card, ...] = ()
         self._tables: dict[bool, Colours] = {}
         self._images: dict[int, QImage] = {}
-        self._needs: list[int] = []
         self._chosen, self._hovered = 0, -1
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -84,10 +85,10 @@ class OpCards(QAbstractScrollArea):
 
     def set_cards(self, cards: Sequence[Card], tables: dict[bool, Colours]) -> None:
         """`tables`: colours of signed and of one-signed pictures."""
-        before = [card.formula for card in self._cards]
+        before = len(self._cards)
         self._cards, self._tables = tuple(cards), tables
         self._images = {}
-        if before != [card.formula for card in self._cards]:
+        if before != len(self._cards):
             self._relayout()
         self._describe()
         self.viewport().update()
@@ -115,26 +116,18 @@ class OpCards(QAbstractScrollArea):
         """Where a card is in the viewport."""
         width = self._card_width()
         row, col = divmod(index, self.columns)
-        first = self.verticalScrollBar().value()
-        heights = self._heights(first)
-        if row < first:
-            top = -sum(height + GAP for height in heights[row:first])
-        else:
-            top = sum(height + GAP for height in heights[first:row])
-        return QRectF(col * (width + GAP + ARROW), top, width, heights[row]).adjusted(0.5, 0.5, -0.5, -0.5)
+        height = self._whole()[1]
+        top = (row - self.verticalScrollBar().value()) * (height + GAP)
+        return QRectF(col * (width + GAP + ARROW), top, width, height).adjusted(0.5, 0.5, -0.5, -0.5)
 
-    def formula_lines(self, index: int) -> list[str]:
-        """A card's formula as it is written there: broken at spaces, never cut."""
-        font = QFontMetricsF(self._theme.font("mono_small"))
+    def formula_line(self, index: int) -> str:
+        """A card's formula on one line: whole, else in brief, else cut; the tip has all of it."""
+        card, font = self._cards[index], QFontMetricsF(self._theme.font("mono_small"))
         room = self._card_width() - 2 * PADDING - 1
-        lines: list[str] = []
-        for word in self._cards[index].formula.split(" "):
-            longer = f"{lines[-1]} {word}" if lines else word
-            if lines and font.horizontalAdvance(longer) <= room:
-                lines[-1] = longer
-            else:
-                lines.append(word)
-        return lines
+        shown = card.formula
+        if card.brief and font.horizontalAdvance(shown) > room:
+            shown = card.brief
+        return font.elidedText(shown, Qt.TextElideMode.ElideRight, room)
 
     def card_at(self, point: QPointF) -> int:
         for index in range(len(self._cards)):
@@ -209,33 +202,40 @@ class OpCards(QAbstractScrollArea):
         painter.setBrush(colours.accent_tint if chosen else colours.hover if index == self._hovered else colours.raised)
         painter.setPen(QPen(colours.accent if chosen else colours.line, 1))
         painter.drawRoundedRect(rect, 6, 6)
-        lines, high = self.formula_lines(index), QFontMetricsF(theme.font("mono_small")).height()
-        good = self._needs[index // self.columns] + theme.px(HEIGHT) - theme.px(LEAST_HEIGHT)
-        margin = 5 if rect.height() + 1 >= good else 3  # the pictures of a low row need it more
+        margin = 5 if rect.height() + 1 >= theme.px(HEIGHT) else 3  # the pictures of a low row need it more
         inside = rect.adjusted(PADDING, margin, -PADDING, -margin)
         ui, hint, mono = theme.font("ui", bold=True), theme.font("hint"), theme.font("mono_small")
         hints = QFontMetricsF(hint)
-        shape = hints.horizontalAdvance(card.shape)
         line = QRectF(inside.left(), inside.top(), inside.width(), QFontMetricsF(ui).height())
-        self._text(painter, line.adjusted(0, 0, -shape - INFO - 8, 0), card.title, ui, colours.text)
-        self._text(painter, line.adjusted(0, 0, -INFO - 2, 0), card.shape, hint, colours.secondary, right=True)
+        room = inside.width() - INFO - 8 - QFontMetricsF(ui).horizontalAdvance(card.title)
+        corner = f"{card.mark} · {card.shape}" if card.mark else card.shape
+        if hints.horizontalAdvance(corner) > room:
+            corner = card.shape
+        taken = hints.horizontalAdvance(corner)
+        self._text(painter, line.adjusted(0, 0, -taken - INFO - 8, 0), card.title, ui, colours.text)
+        self._text(painter, line.adjusted(0, 0, -INFO - 2, 0), corner, hint, colours.secondary, right=True)
         self._paint_info(painter, self._info_rect(rect))
-        line.translate(0, 1)
-        for text in lines:
-            line = QRectF(inside.left(), line.bottom(), inside.width(), high)
-            self._text(painter, line, text, mono, colours.text)
+        line = QRectF(inside.left(), line.bottom() + 1, inside.width(), QFontMetricsF(mono).height())
+        self._text(painter, line, self.formula_line(index), mono, colours.text)
         foot = QRectF(inside.left(), inside.bottom() - hints.height(), inside.width(), hints.height())
         self._text(painter, foot, card.foot, hint, colours.secondary)
         picture = QRectF(inside.left(), line.bottom() + 3, inside.width(), max(foot.top() - line.bottom() - 6, 2))
+        if card.marked >= 0:
+            picture.adjust(MARK - 1, 0, 1 - MARK, 0)  # the marks stand inside the card, not at its edge
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         painter.drawImage(picture, self._image(index, card))
+        frame = QColor(colours.secondary)
+        frame.setAlphaF(0.4)
+        painter.setPen(QPen(frame, 1))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(picture.adjusted(-1, -1, 0, 0))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if card.marked >= 0:
             height = picture.height() / card.picture.shape[0]
             y = picture.top() + (card.marked + 0.5) * height
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colours.text)
-            for edge, out in ((picture.left() - 1, -1), (picture.right() + 1, 1)):  # beside the row, not over it
+            for edge, out in ((picture.left() - 2, -1), (picture.right() + 2, 1)):  # beside the row, not over it
                 corners = [QPointF(edge, y), QPointF(edge + out * MARK, y - 3.5), QPointF(edge + out * MARK, y + 3.5)]
                 painter.drawPolygon(corners)
         if index + 1 < len(self._cards) and (index + 1) % self.columns:
@@ -280,37 +280,27 @@ class OpCards(QAbstractScrollArea):
     def _hover(self, index: int) -> None:
         if index != self._hovered:
             self._hovered = index
-            self.viewport().setToolTip(self._cards[index].formula if index >= 0 else "")
+            self.viewport().setToolTip(plain_tip(self._tip(self._cards[index])) if index >= 0 else "")
             self.viewport().update()
 
+    def _tip(self, card: Card) -> str:
+        return f"{card.formula}\n▸ ◂  {card.mark}" if card.mark else card.formula
+
     def _relayout(self) -> None:
-        line, columns = QFontMetricsF(self._theme.font("mono_small")).height(), self.columns
-        lines = [len(self.formula_lines(index)) for index in range(len(self._cards))]
-        most = [max(lines[first : first + columns]) for first in range(0, len(lines), columns)]
-        self._needs = [math.ceil(self._theme.px(LEAST_HEIGHT) + (count - 1) * line) for count in most]
-        rows, bar = len(self._needs), self.verticalScrollBar()
-        whole = [self._whole(first)[0] for first in range(rows)]
-        last = next((first for first, count in enumerate(whole) if first + count >= rows), 0)
-        bar.setPageStep(min(whole[: last + 1], default=1))  # the least, so that no page skips a row
+        rows, bar = -(-len(self._cards) // self.columns), self.verticalScrollBar()
+        count = self._whole()[0]
+        bar.setPageStep(max(count, 1))
         bar.setSingleStep(1)
-        bar.setRange(0, last)
+        bar.setRange(0, max(rows - count, 0))
         self.viewport().update()
 
-    def _whole(self, first: int) -> tuple[int, int]:
-        """How many rows from `first` on are seen whole, and the px each is higher than it needs."""
-        room, more = self.viewport().height() + GAP, self._theme.px(HEIGHT) - self._theme.px(LEAST_HEIGHT)
-        ends = list(itertools.accumulate(height + GAP for height in self._needs[first:]))
-        comfortable = sum(end + more * (i + 1) <= room for i, end in enumerate(ends))
-        count = max(comfortable, sum(end <= room for end in ends[:2]), min(1, len(ends)))
-        if not count:
-            return 0, 0
-        spare = max((room - ends[count - 1]) // count, 0)
-        return count, min(spare, more) if count == len(self._needs) else spare
-
-    def _heights(self, first: int) -> list[int]:
-        """Heights of all rows when `first` is at the top: those seen share what is left over."""
-        count, spare = self._whole(first)
-        return [need + spare * (first <= row < first + count) for row, need in enumerate(self._needs)]
+    def _whole(self) -> tuple[int, int]:
+        """How many rows are seen whole, and how high each is: of two, it is rather both than the height they like."""
+        least, good, room = self._theme.px(LEAST_HEIGHT), self._theme.px(HEIGHT), self.viewport().height() + GAP
+        rows = -(-len(self._cards) // self.columns)
+        count = min(max(room // (good + GAP), min(room // (least + GAP), 2), 1), max(rows, 1))
+        height = max(room // count - GAP, least)
+        return count, min(height, good) if count == rows else height
 
     def _card_width(self) -> float:
         columns = self.columns
@@ -318,10 +308,7 @@ class OpCards(QAbstractScrollArea):
 
     def _reveal(self, index: int) -> None:
         row, bar = index // self.columns, self.verticalScrollBar()
-        first = min(bar.value(), row)
-        while row >= first + max(self._whole(first)[0], 1):
-            first += 1
-        bar.setValue(first)
+        bar.setValue(min(max(bar.value(), row - self._whole()[0] + 1), row))
 
     def _describe(self) -> None:
         if 0 <= self._chosen < len(self._cards):

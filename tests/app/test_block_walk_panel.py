@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import Table
 from app.panels.block_walk import BlockWalkPanel
+from app.panels.block_walk_words import brief_formula
 from app.theme import Theme
 from app.widgets.folding import fold, strongest
 from app.widgets.info_button import InfoPopup
@@ -306,7 +308,9 @@ def test_masked_cells_of_cards_take_the_new_theme_s_colour(qtbot: QtBot, tmp_pat
     assert panel.cards._tables[True][0] == panel.ctx.theme.palette.masked.rgb() != before
 
 
-def test_a_low_dock_keeps_the_readout_in_sight_and_cards_cut_no_formula(qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_low_dock_keeps_the_readout_in_sight_and_a_formula_is_one_line_of_a_card(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
     panel, bench = shown(qtbot, tmp_path, size=(1380, 209))
     assert panel.minimumSizeHint().height() <= 209
     for name in ("attn.norm", "attn.pattern", "mlp.down"):
@@ -316,13 +320,43 @@ def test_a_low_dock_keeps_the_readout_in_sight_and_cards_cut_no_formula(qtbot: Q
         assert readout.mapTo(panel, readout.rect().bottomLeft()).y() < panel.height()
     font = QFontMetricsF(panel.ctx.theme.font("mono_small"))
     assert panel.walk is not None
-    broken = 0
-    for index, op in enumerate(panel.walk.ops):
-        lines, rect = panel.cards.formula_lines(index), panel.cards.card_rect(index)
-        assert " ".join(lines) == op.formula
-        assert all(font.horizontalAdvance(line) <= rect.width() - 2 * 8 for line in lines)
-        broken += len(lines) > 1
-    assert broken
+    lines = {op.id: panel.cards.formula_line(index) for index, op in enumerate(panel.walk.ops)}
+    room = panel.cards.card_rect(0).width() - 2 * 8
+    assert all(font.horizontalAdvance(line) <= room for line in lines.values())
+    assert lines["attn.norm"] == "x̂ = x / rms(x) ⊙ γ"
+    assert lines["attn.q"] == panel.walk.ops[ids(panel).index("attn.q")].formula
+    assert all("…" not in line or "…" in op.formula for line, op in zip(lines.values(), panel.walk.ops, strict=True))
+    panel.cards._hover(ids(panel).index("attn.norm"))
+    assert "√(mean(x²)" in panel.cards.viewport().toolTip()  # all of it where the mouse rests
+
+
+@pytest.mark.parametrize(
+    ("formula", "brief"),
+    [
+        ("x̂ = x / √(mean(x²) + 1e-05) ⊙ γ", "x̂ = x / rms(x) ⊙ γ"),
+        ("ŷ = y / √(mean(y²) + 1e-05) ⊙ (1 + γ)", "ŷ = y / rms(y) ⊙ (1 + γ)"),
+        ("x̂ = (x − mean(x)) / √(var(x) + 1e-05) ⊙ γ + β", "x̂ = (x − mean(x)) / σ ⊙ γ + β"),
+        ("a = SiLU(g) = g · 1/(1 + e⁻ᵍ)", "a = SiLU(g)"),
+        ("h = GELU(g) ≈ ½g · (1 + tanh(√(2/π)(g + 0.044715 g³)))", "h = GELU(g)"),
+        ("q = W_q · x̂", ""),
+    ],
+)
+def test_a_formula_in_brief_says_the_same(qtbot: QtBot, tmp_path: Path, formula: str, brief: str) -> None:
+    panel, _ = shown(qtbot, tmp_path)
+    assert panel.walk is not None
+    op = replace(panel.walk.ops[0], id="mlp.act" if "(g)" in formula else "attn.norm", formula=formula)
+    assert brief_formula(op) == brief
+
+
+def test_a_card_says_which_head_its_marks_point_at(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _ = shown(qtbot, tmp_path)
+    assert panel.walk is not None
+    at = ids(panel).index("attn.q")
+    panel.cards._hover(at)
+    assert f"head {panel.walk.head}" in panel.cards.viewport().toolTip()
+    panel._choose(at)
+    op = panel.walk.ops[at]
+    assert f"heads H × dimensions D = {op.shape[0]} × {op.shape[1]}" in panel.detail.title.text()
 
 
 @pytest.mark.parametrize(("size", "rows"), [((1380, 209), 2), ((1380, 226), 2), ((1100, 360), 2), ((900, 500), 3)])
@@ -364,10 +398,11 @@ def test_the_head_s_row_is_marked_beside_it_and_not_painted_over(
     picture = cards.viewport().grab().toImage()
     text = panel.ctx.theme.palette.text
     rows = [y for y in range(round(rect.top()), round(rect.bottom()))
-            if picture.pixelColor(round(rect.left() + 8) - 4, y) == text]  # fmt: skip
-    assert rows  # an arrow in the margin
-    inside = {picture.pixelColor(x, rows[len(rows) // 2]).rgb() for x in range(round(rect.left() + 9),
-              round(rect.right() - 9))}  # fmt: skip
+            if picture.pixelColor(round(rect.left() + 8) - 2, y) == text]  # fmt: skip
+    assert rows  # an arrow beside the picture, and clear of the card's edge
+    assert all(picture.pixelColor(round(rect.left()) + x, y) != text for x in range(5) for y in rows)
+    inside = {picture.pixelColor(x, rows[len(rows) // 2]).rgb() for x in range(round(rect.left() + 14),
+              round(rect.right() - 14))}  # fmt: skip
     assert text.rgb() not in inside and len(inside) > 3
 
 
