@@ -54,6 +54,8 @@ TOP = 48
 WINDOWS = (64, 256, 512)
 TALL, NARROW = 430, 860
 BINS = 48
+BRIEF = 9
+"""Letters of a token in the key of the function."""
 HELP = (
     "After attention has brought tokens together, the feed-forward works on each token alone. The stream x is widened "
     "to many neurons, each is bent by one function, and all are added up again on the way back: W_out·f(W_in·x). With "
@@ -102,7 +104,9 @@ class FeedForwardPanel(Panel):
         self.table = DataTable(theme, tr("Strongest neurons"))
         self.map = MapPage(self)
         self.function = LinePlot(theme, tr("Activation function"), x_name=tr("gate"))
-        self.norms = LinePlot(theme, tr("Norms by layer"), x_name=tr("layer"), y_name="‖x‖", log=True, whole=True)
+        self.norms = LinePlot(
+            theme, tr("Norms by layer"), x_name=tr("layer"), y_name="‖x‖", log=True, whole=True, titled=True
+        )
         self.readout = Readout(theme)
         self.readout.setAccessibleName(tr("The cell pointed at"))
         self.where.row.add(self.readout, grows=True)
@@ -222,8 +226,8 @@ class FeedForwardPanel(Panel):
         layers = np.arange(len(arrays["attention"]), dtype=np.float32)
         stream = np.asarray(arrays["resid"])
         self.norms.set_lines([
-            Line(name=tr("attention"), x=layers, y=np.asarray(arrays["attention"]), colour="green"),
-            Line(name=tr("feed-forward"), x=layers, y=np.asarray(arrays["feed_forward"]), colour="amber"),
+            Line(name=tr("attention"), x=layers, y=np.asarray(arrays["attention"]), colour="text"),
+            Line(name=tr("feed-forward"), x=layers, y=np.asarray(arrays["feed_forward"]), colour="secondary", dashed=True),
             Line(name=tr("stream"), x=np.arange(len(stream), dtype=np.float32), y=stream),
         ])  # fmt: skip
         self.norms.set_cursor(float(self.where.layer))
@@ -284,15 +288,21 @@ class FeedForwardPanel(Panel):
         counts, edges = np.histogram(pre, bins=BINS)
         order = np.argsort(pre)
         name = activation_name(reply.activation)
-        self.function.set_names(x=tr("gate") if reply.gated else tr("before"), y=tr("{n} neurons", n=f"{len(pre):,}"))
+        self.function.set_names(x=tr("gate") if reply.gated else tr("before"), y="")
         self.function.set_lines([
-            Line(name="", x=((edges[1:] + edges[:-1]) / 2).astype(np.float32), y=counts.astype(np.float32),
-                 colour="track", style="bars"),
             Line(name=name, x=np.asarray(arrays["curve_x"]), y=np.asarray(arrays["curve_y"]), colour="secondary"),
-            Line(name="", x=pre[order], y=act[order], style="dots"),
+            Line(name=self._token(reply.position), x=pre[order], y=act[order], style="dots"),
+            Line(name=tr("{n} neurons", n=f"{len(pre):,}"), x=((edges[1:] + edges[:-1]) / 2).astype(np.float32),
+                 y=counts.astype(np.float32), colour="secondary", style="bars"),
         ])  # fmt: skip
         if self.neurons:
             self._mark(self.neurons[0])
+
+    def _token(self, position: int) -> str:
+        """A token and its position in a few letters: "·it (8)"."""
+        tokens = self.ctx.session.path_tokens()
+        piece = tokens[position].piece if position < len(tokens) else ""
+        return f"{piece if len(piece) <= BRIEF else piece[: BRIEF - 1] + '…'} ({position:,})"
 
     def _mark(self, neuron: Neuron) -> None:
         self.function.set_marks([Mark(x=neuron.pre, y=neuron.act, colour="accent", text=figure(neuron.act, 3))])
@@ -305,6 +315,14 @@ class FeedForwardPanel(Panel):
         ])  # fmt: skip
         self.window_box.setVisible(len(sizes) > 1)
 
+    def _show_readout(self) -> None:
+        """The cell in the map; its token only where that is not the one named beside it."""
+        heat, grid = self.map.heat, self.map.grid
+        parts, cell = heat.readout(), heat.hovered or heat.selected
+        if parts and cell is not None and grid is not None and grid.start + cell[0] == self.ctx.selection.query:
+            parts = parts[2:]
+        self.readout.set_parts([("   ", "secondary"), *parts])
+
     # widgets → state
 
     def _connect(self) -> None:
@@ -312,9 +330,7 @@ class FeedForwardPanel(Panel):
         self.table.rowHovered.connect(self._hover_row)
         self.map.columnChosen.connect(self._choose_column)
         self.map.columnHovered.connect(self._hover_column)
-        self.map.heat.described.connect(
-            lambda: self.readout.set_parts([("   ", "secondary"), *self.map.heat.readout()])
-        )
+        self.map.heat.described.connect(self._show_readout)
         self.map.tableAsked.connect(lambda: self._show_twin("table"))
         self.window_box.keyChosen.connect(lambda _key: self.mark("window"))
         self.pages.keyChanged.connect(self._on_page)

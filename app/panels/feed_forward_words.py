@@ -81,23 +81,29 @@ def neuron_facts(reply: NeuronsReply, chosen: Neuron | None, model: ModelInfo) -
     name = activation_name(reply.activation)
     facts = []
     if chosen is not None:
-        words = f"{name}({figure(chosen.pre, 3)}) = {figure(chosen.act, 3)}"
+        bent = f"{name}({figure(chosen.pre, 3)}) = {figure(chosen.act, 3)}"
+        facts += [Fact(name=tr("neuron"), value=chosen.label, voice="strong"), Fact(name=tr("function"), value=bent)]
         if chosen.up is not None:
-            words += f",  {figure(chosen.act, 3)} × {figure(chosen.up, 3)} = {figure(chosen.post, 3)}"
-        facts.append(Fact(name=tr("neuron {n}", n=chosen.label), value=words, voice="strong"))
-    tip = tr("Neurons whose output is under {share} of the token's largest", share=f"{reply.threshold:.0%}")
+            product = f"{figure(chosen.act, 3)} × {figure(chosen.up, 3)} = {figure(chosen.post, 3)}"
+            facts.append(Fact(name=tr("product"), value=product))
+    tip = tr("Neurons whose output is under {share} of the token's largest", share=f"{100 * reply.threshold:.0f} %")
     tokens = reply.rows[1] - reply.rows[0]
     width = reply.neurons / model.d_model
     facts += [
-        Fact(name=tr("near zero"), value=tr("{share} of {n}", share=f"{reply.near_zero:.1%}",
+        Fact(name=tr("near zero"), value=tr("{share} of {n}", share=percent(reply.near_zero),
                                             n=f"{reply.neurons:,}"), tip=tip),
-        Fact(name=tr("… of {n} tokens", n=f"{tokens:,}"), value=f"{reply.near_zero_rows:.1%}", tip=tip),
+        Fact(name=tr("over {n} tokens", n=f"{tokens:,}"), value=percent(reply.near_zero_rows), tip=tip),
         Fact(name=tr("width"), value=f"{reply.neurons:,} = {width:.3g} × {model.d_model:,}", tip=tr(
             "The stream is widened, each number bent on its own, and narrowed again: the more neurons, the more "
             "patterns a token can be tested for at once.")),
-        Fact(name=tr("function"), value=f"{name} · {tr('gated')}" if reply.gated else name, tip=formula(reply)),
+        Fact(name=tr("kind"), value=f"{name} · {tr('gated')}" if reply.gated else name, tip=formula(reply)),
     ]  # fmt: skip
     return facts
+
+
+def percent(share: float) -> str:
+    """A share as the window writes it: 20.1 %."""
+    return f"{100 * share:.1f} %"
 
 
 def formula(reply: NeuronsReply) -> str:
@@ -122,7 +128,7 @@ def router_facts(reply: RouterReply, probs: NDArray[np.float32], load: NDArray[n
              tip=tr("Even use would be {n} tokens each", n=figure(even, 3))),
         Fact(name=tr("idle"), value=f"{int((load == 0).sum()):,}"),
         Fact(name=tr("parameters"), value=f"{reply.parameters:,}"),
-        Fact(name=tr("active"), value=f"{reply.active_parameters:,} ({reply.active_parameters / reply.parameters:.1%})",
+        Fact(name=tr("active"), value=f"{reply.active_parameters:,} ({percent(reply.active_parameters / reply.parameters)})",
              tip=tr("What one token's pass multiplies with: all but the experts it is not sent to")),
     ]  # fmt: skip
 

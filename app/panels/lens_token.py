@@ -62,10 +62,11 @@ class TokenView(QWidget):
         self.plot = LinePlot(
             theme,
             tr("Rank of the token by layer"),
-            x_name=tr("after layer"),
+            x_name=tr("layer"),
             y_name=tr("rank"),
             right_name="p",
             log=True,
+            titled=True,
         )
         self.bars = BarPlot(theme, tr("What each part adds to the token's logit"), title=tr("logit"))
         self.path_table = FactTable(

@@ -99,10 +99,11 @@ class FactList(QWidget):
     def _places(self) -> list[tuple[float, int]]:
         """Top and lines of each fact."""
         metrics = QFontMetricsF(self._theme.font("table"))
+        strong = QFontMetricsF(self._theme.font("table", bold=True))
         column = self._column(metrics)
         wanted = []
         for fact in self.facts:
-            width = metrics.horizontalAdvance(fact.value)
+            width = (strong if fact.voice == "strong" else metrics).horizontalAdvance(fact.value)
             fits = width <= self.width() - column
             wanted.append(1 if fits else 1 + -int(-width // max((self.width() - 8) * 0.92, 1)))
         if sum(wanted) * self.line_height() > self.height():

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-GAP = 14
+GAP, PALE = 14, 0.42
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
     """`x` ascending and `y`, (n,) each, NaN where there is none. `colour`: a token of the theme. `style`: a line, dots
-    alone, or bars from the bottom (a ground that is not named). `right`: on an axis of its own at the right."""
+    alone, or bars from the bottom (a pale ground). `right`: on an axis of its own at the right."""
 
     name: str
     x: Floats
@@ -264,7 +264,8 @@ class LinePlot(QWidget):
 
     def _legend_width(self, line: Line, metrics: QFontMetricsF) -> float:
         # Room for a figure is kept, so that a moving mouse moves nothing.
-        return 18 + metrics.horizontalAdvance(f"{line.name} −00.0") + GAP
+        figure_room = " −00.0" if line.style == "line" else ""
+        return 18 + metrics.horizontalAdvance(line.name + figure_room) + GAP
 
     def _legend_room(self, metrics: QFontMetricsF) -> float:
         """Where a row of the legend ends: what the vertical axis is called stands at its right; where there are two, at
@@ -350,7 +351,7 @@ class LinePlot(QWidget):
             return
         if line.style == "bars":
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(colour)
+            painter.setBrush(self._pale(line))
             top, step = float(np.nanmax(line.y)) or 1.0, float(line.x[1] - line.x[0]) if len(line.x) > 1 else 1.0
             width = step / (frame.x[1] - frame.x[0]) * frame.plot.width()
             for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
@@ -450,6 +451,8 @@ class LinePlot(QWidget):
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(colour)
                 painter.drawEllipse(QPointF(x + 6, y), 2.4, 2.4)
+            elif line.style == "bars":
+                painter.fillRect(QRectF(x + 2, baseline - 8, 9, 9), self._pale(line))
             else:
                 painter.setPen(QPen(colour, 2, Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine))
                 painter.drawLine(QPointF(x, y), QPointF(x + 13, y))
@@ -460,6 +463,12 @@ class LinePlot(QWidget):
                 at = x + 18 + metrics.horizontalAdvance(line.name + " ")
                 painter.drawText(QPointF(at, baseline), short(self.value_at(line, shown)))
 
+    def _pale(self, line: Line) -> QColor:
+        """What bars are drawn in: seen on the panel, and under a line of the same colour."""
+        colour = QColor(getattr(self._theme.palette, line.colour))
+        colour.setAlphaF(PALE)
+        return colour
+
     def _hover(self, x: float | None) -> None:
         if x != self._hovered:
             self.set_hovered(x)
@@ -469,7 +478,9 @@ class LinePlot(QWidget):
         if self._cursor is None:
             self.setAccessibleDescription("")
             return
-        values = [f"{line.name} {figure(self.value_at(line, self._cursor))}" for line in self._named()]
+        values = [
+            f"{line.name} {figure(self.value_at(line, self._cursor))}" for line in self._named() if line.style != "bars"
+        ]
         self.setAccessibleDescription(f"{self._x_name} {figure(self._cursor)}: " + ", ".join(values))
 
 
