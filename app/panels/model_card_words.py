@@ -190,7 +190,7 @@ def part_rows(reply: ModelCardReply) -> list[Row]:
     if reply.active_parameters != reply.parameters:
         tip = tr("what one token's pass reads: of the experts only those it is sent to")
         rows.append((
-            Cell(text=tr("active"), tip=tip), Cell(bar=reply.active_parameters / largest, voice="amber", tip=tip),
+            Cell(text=tr("active"), tip=tip), Cell(bar=reply.active_parameters / largest, voice="secondary", tip=tip),
             Cell(text=f"{reply.active_parameters:,}", tip=tip),
             Cell(text=share(reply.active_parameters, reply.parameters), voice="secondary", tip=tip),
         ))  # fmt: skip
@@ -221,8 +221,8 @@ def cost_rows(reply: ModelCardReply, model: ModelInfo) -> list[Row]:
             mqa=f"{reply.kv_bytes_per_token_mqa:,}")),
         (tr("prefill of {n} tokens", n=f"{reply.prefill_tokens:,}"), amount(reply.prefill_flops, "FLOP"), False,
          twice),
-        (tr("of it a token"), amount(per_token, "FLOP"), False, twice),
-        (tr("decode, the token after"), amount(reply.decode_flops, "FLOP"), False, twice),
+        (tr("prefill, per token"), amount(per_token, "FLOP"), False, twice),
+        (tr("decode, next token"), amount(reply.decode_flops, "FLOP"), False, twice),
         (tr("2 · active parameters"), amount(2 * reply.active_parameters, "FLOP"), False,
          tr("the rule of thumb for one token, beside what is counted")),
     ]  # fmt: skip
