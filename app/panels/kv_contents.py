@@ -53,8 +53,8 @@ class RowsMap(HeatMap):
 
     def set_newest(self, row: int | None) -> None:
         if row != self.newest:
-            self.newest = row
-            self.update()
+            self.newest = self.row_axis.always = row
+            self._refresh()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

@@ -47,6 +47,8 @@ class Axis:
         self._widest = 0.0
         self._widths: dict[str, float] = {}
         self.first_decode: int | None = None
+        self.always: int | None = None
+        """A cell that has its label whatever the step of the others; neighbours that would touch it go."""
         self.origin, self.stride, self.numbered = 0, 1, True
         self.restyle()
 
@@ -119,6 +121,11 @@ class Axis:
             centre = origin + (index + 0.5 - start) * pitch
             number = self.number(index) if step > 1 and self.named else ""
             found.append(Label(index=index, centre=centre, piece=self.piece(index), ruler=step > 1, number=number))
+        kept = self.always
+        if step > 1 and kept is not None and kept < count and start - 0.5 <= kept <= start + extent - 0.5 + 1e-9:
+            centre, number = origin + (kept + 0.5 - start) * pitch, self.number(kept) if self.named else ""
+            found = [label for label in found if abs(label.centre - centre) >= spacing]
+            found.append(Label(index=kept, centre=centre, piece=self.piece(kept), ruler=True, number=number))
         return found
 
     def paint(self, painter: QPainter, labels: Sequence[Label], edge: float, room: float) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
-from app.i18n import tr
 from app.widgets.colour_bar import draw_bar
 from app.widgets.heatmap_axes import Axis, Label
+from app.widgets.heatmap_boundary import paint_boundaries
 from app.widgets.heatmap_image import render
 from app.widgets.readout import draw_parts, parts_width
 
@@ -48,8 +48,7 @@ class Scene:
         painter.drawImage(geometry.area.topLeft(), image)
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
         _paint_seams(painter, heat)
-        _paint_boundary(painter, heat)
-        _paint_col_boundary(painter, heat)
+        paint_boundaries(painter, heat)
         if heat.options.axes:
             rows, cols = axis_labels(heat)
             heat.row_axis.paint(painter, rows, geometry.area.left(), geometry.row_room)
@@ -119,57 +118,6 @@ def _paint_seams(painter: QPainter, heat: HeatMap) -> None:
         x = area.left() + (index - view.col) * width
         painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom() - 1))
     painter.restore()
-
-
-def _paint_boundary(painter: QPainter, heat: HeatMap) -> None:
-    area, boundary = heat.geometry_now().area, heat.boundary
-    if not boundary or not 0 < boundary < heat.shape[0]:
-        return
-    y = area.top() + (boundary - heat.view.row) / heat.view.rows * area.height()
-    if not area.top() - 0.5 <= y <= area.bottom() + 0.5:
-        return
-    amber = heat.theme.palette.amber
-    font = heat.theme.font("hint")
-    metrics = QFontMetricsF(font)
-    y = round(y) - 0.5
-    _dash(painter, heat, QLineF(area.left(), y, area.right(), y))
-    words = tr("prefill ↑ decode ↓")
-    width = metrics.horizontalAdvance(words)
-    if width > area.width() * 0.45 or area.height() < 9 * metrics.height():
-        return  # they would hide more than they tell
-    painter.setFont(font)
-    above = y - area.top() > metrics.height() + 2
-    baseline = y - metrics.descent() - 2 if above else y + metrics.ascent() + 2
-    backing = QColor(heat.theme.palette.masked)
-    backing.setAlphaF(0.82)
-    box = QRectF(area.right() - width - 8, baseline - metrics.ascent(), width + 6, metrics.height())
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(backing)
-    painter.drawRoundedRect(box, 3, 3)
-    painter.setPen(amber)
-    painter.drawText(QPointF(area.right() - width - 5, baseline), words)
-
-
-def _paint_col_boundary(painter: QPainter, heat: HeatMap) -> None:
-    """The same left of the first decode column."""
-    area, boundary = heat.geometry_now().area, heat.col_boundary
-    if not boundary or not 0 < boundary < heat.shape[1]:
-        return
-    x = round(area.left() + (boundary - heat.view.col) / heat.view.cols * area.width()) - 0.5
-    if area.left() - 1 <= x <= area.right() + 0.5:
-        _dash(painter, heat, QLineF(x, area.top(), x, area.bottom()))
-
-
-def _dash(painter: QPainter, heat: HeatMap, line: QLineF) -> None:
-    """A dashed amber line on a bed, so that the dashes show on any colour of the map."""
-    ground = QColor(heat.theme.palette.masked)
-    ground.setAlphaF(0.8)
-    painter.setPen(QPen(ground, 3))
-    painter.drawLine(line)
-    pen = QPen(heat.theme.palette.amber, 1.4, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
-    pen.setDashPattern([4.0, 2.4])
-    painter.setPen(pen)
-    painter.drawLine(line)
 
 
 def _paint_frame(painter: QPainter, heat: HeatMap, cell: tuple[int, int], colour: QColor) -> None:

@@ -32,7 +32,8 @@ def test_the_word_of_a_mark_lies_on_no_line(qtbot: QtBot, theme: Theme, size: tu
     (place,) = plot.mark_places()
     frame = plot.frame()
     if place is not None:
-        curves = [(np.array([frame.px(v) for v in x], dtype=np.float32), frame.py(line.y)) for line in plot.lines]
+        across = np.array([frame.px(float(v)) for v in x], dtype=np.float32)
+        curves = [(across, frame.py(line.y)) for line in plot.lines]
         assert not any(crosses(curve, place) for curve in curves)
         assert frame.plot.contains(place)
     assert not plot.grab().isNull()

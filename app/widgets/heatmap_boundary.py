@@ -1,0 +1,118 @@
+"""Where decode begins in a heat map: a dashed line and its words, on the cells or beside the colour bar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+
+from app.i18n import tr
+
+if TYPE_CHECKING:
+    from app.widgets.heatmap import HeatMap
+
+SAMPLE, SAMPLE_GAP, BAR_GAP = 16.0, 6.0, 16.0
+"""Px of the piece of line before words beside the colour bar, and the gaps after it and before it."""
+MOST_WIDTH, LEAST_LINES = 0.45, 9
+FEW_WIDTH, FEW_LINES = 0.3, 4
+"""Words on the cells take at most this share of the width where there is height for so many lines of text; the second
+pair where there is no place for them elsewhere."""
+DASHES = ((2.0, (4.0, 2.0)), 4.0)
+"""Width of the line and its pattern, in widths; width of the bed under it, px."""
+
+
+def boundary_words() -> str:
+    """What the line tells apart."""
+    return tr("prefill ↑ decode ↓")
+
+
+def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
+    """Where the words of the line above the first decode row stand, and whether that is on the cells; None: nowhere,
+    as they would hide more than they tell."""
+    y = row_line(heat)
+    if y is None:
+        return None
+    geometry = heat.geometry_now()
+    area, bar, metrics = geometry.area, geometry.bar, QFontMetricsF(heat.theme.font("hint"))
+    width, line = metrics.horizontalAdvance(boundary_words()), metrics.height()
+    roomy = width <= area.width() * MOST_WIDTH and area.height() >= LEAST_LINES * line
+    if not roomy and not bar.isNull() and (geometry.readout.isNull() or bar.top() != geometry.readout.top()):
+        left = bar.right() + BAR_GAP
+        if left + SAMPLE + SAMPLE_GAP + width <= heat.width():
+            return QRectF(left, bar.center().y() - line / 2, SAMPLE + SAMPLE_GAP + width, line), False
+    if not roomy and (width > area.width() * FEW_WIDTH or area.height() < FEW_LINES * line):
+        return None
+    above = y - area.top() > line + 4
+    top = y - line - 3 if above else y + 3
+    return QRectF(area.right() - width - 11, top, width + 8, line), True
+
+
+def row_line(heat: HeatMap) -> float | None:
+    """The y of the line above the first decode row, px; None where it is not in sight."""
+    area, boundary = heat.geometry_now().area, heat.boundary
+    if not boundary or not 0 < boundary < heat.shape[0]:
+        return None
+    y = area.top() + (boundary - heat.view.row) / heat.view.rows * area.height()
+    return float(round(y)) if area.top() - 0.5 <= y <= area.bottom() + 0.5 else None
+
+
+def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
+    """The line above the first decode row with its words, and the one left of the first decode column."""
+    area, y = heat.geometry_now().area, row_line(heat)
+    cols = heat.col_boundary
+    if cols and 0 < cols < heat.shape[1]:
+        x = round(area.left() + (cols - heat.view.col) / heat.view.cols * area.width())
+        if area.left() - 1 <= x <= area.right() + 0.5:
+            _dash(painter, heat, QLineF(x, area.top(), x, area.bottom()))
+    if y is None:
+        return
+    _dash(painter, heat, QLineF(area.left(), y, area.right(), y))
+    found = words_place(heat)
+    if found is None:
+        return
+    place, inside = found
+    amber = heat.theme.palette.amber
+    painter.setFont(heat.theme.font("hint"))
+    if inside:
+        _paint_plate(painter, heat, place)
+        painter.setPen(amber)
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, boundary_words())
+        return
+    middle = round(place.center().y())
+    painter.setPen(_dashes(amber))
+    painter.drawLine(QPointF(place.left(), middle), QPointF(place.left() + SAMPLE, middle))
+    painter.setPen(amber)
+    words = place.adjusted(SAMPLE + SAMPLE_GAP, 0, 1, 0)
+    painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, boundary_words())
+
+
+def _paint_plate(painter: QPainter, heat: HeatMap, place: QRectF) -> None:
+    """What the words lie on: the surface of masked cells where a mask hides what is there, else a plate of its own."""
+    masked = heat.options.tokens == "both"
+    fill = QColor(heat.theme.palette.masked if masked else heat.theme.palette.panel)
+    fill.setAlphaF(0.82 if masked else 0.94)
+    painter.setBrush(fill)
+    painter.setPen(Qt.PenStyle.NoPen)
+    if not masked:
+        edge = QColor(heat.theme.palette.amber)
+        edge.setAlphaF(0.55)
+        painter.setPen(QPen(edge, 1))
+    painter.drawRoundedRect(place, 3, 3)
+
+
+def _dash(painter: QPainter, heat: HeatMap, line: QLineF) -> None:
+    """A dashed amber line on a bed, so that the dashes show on any colour of the map."""
+    ground = QColor(heat.theme.palette.masked)
+    ground.setAlphaF(0.8)
+    painter.setPen(QPen(ground, DASHES[1], Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+    painter.drawLine(line)
+    painter.setPen(_dashes(heat.theme.palette.amber))
+    painter.drawLine(line)
+
+
+def _dashes(colour: QColor) -> QPen:
+    width, pattern = DASHES[0]
+    pen = QPen(colour, width, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
+    pen.setDashPattern(list(pattern))
+    return pen
