@@ -82,7 +82,7 @@ class KvPanel(Panel):
         self.measure.setToolTip(tr("Runs the text once more without a cache, to measure what it saves"))
         self.measure.clicked.connect(self.measure_or_cancel)
         cards = {
-            "growth": (Card(theme, tr("bytes by position"), self.plot), tr("Bytes")),
+            "growth": (Card(theme, tr("bytes by position"), self.plot, tells=True), tr("Bytes")),
             "heads": (Card(theme, tr("bytes of a token"), _stacked(self.heads, self.left)), tr("Heads")),
             "phases": (Card(theme, tr("prefill and decode"), self.phases), tr("Phases")),
             "step": (Card(theme, tr("one decode step"), self.step, tool=self.measure), tr("One step")),
@@ -201,6 +201,7 @@ class KvPanel(Panel):
         self._shown = (reply, arrays)
         sliding = bool((arrays["windows"] > 0).any())
         self.plot.set_growth(growth_of(reply, arrays, model))
+        self.plot.set_tokens(self.ctx.session.path_tokens())
         self.grid.cards["growth"].set_caption(formula_text(reply, model))
         caption = tr("bytes of a token · {kind} {size}", kind=model.attention_kind, size=f"{reply.bytes_per_token:,} B")
         self.grid.cards["heads"].set_caption(caption)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 GAP, ROW_GAP, HEAD, TOOL_HEAD = 20, 10, 24, 28
+TELLS_FROM = 200
+"""Px of height at 100 % text from which a caption that says more than its switch is shown under it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +48,14 @@ Planner = Callable[[float, float], Plan]
 
 
 class Card(QWidget):
-    """A caption over a widget. `tool`: stands at the right of the caption, or of the switch; the grid places it."""
+    """A caption over a widget. `tool`: stands at the right of the caption, or of the switch; the grid places it.
+    `tells`: the caption says more than the switch does, such as a formula."""
 
-    def __init__(self, theme: Theme, title: str, body: QWidget, *, tool: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, title: str, body: QWidget, *, tool: QWidget | None = None, tells: bool = False
+    ) -> None:
         super().__init__()
-        self._theme, self.title, self.body, self.tool = theme, title, body, tool
+        self._theme, self.title, self.body, self.tool, self._tells = theme, title, body, tool, tells
         self._shared = False
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -68,9 +73,9 @@ class Card(QWidget):
             self.caption.setText(text)
             self.caption.setToolTip(plain_tip(text))
 
-    def set_shared(self, *, shared: bool) -> None:
-        """Under a switch, which names it, there is no caption."""
-        self._shared = shared
+    def set_shared(self, *, shared: bool, height: int) -> None:
+        """Under a switch, which names it, there is no caption, unless it tells more and the `height` is there."""
+        self._shared = shared and not (self._tells and height >= self._theme.px(TELLS_FROM))
         self._fit()
 
     def _fit(self) -> None:
@@ -165,7 +170,7 @@ class CardGrid(QWidget):
                 switch.hide()
 
     def _put(self, card: Card, rect: QRect, below: QRect, *, front: bool, shared: bool) -> None:
-        card.set_shared(shared=shared)
+        card.set_shared(shared=shared, height=below.height())
         card.setGeometry(below)
         card.setVisible(front)
         if card.tool is not None:

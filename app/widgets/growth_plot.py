@@ -7,22 +7,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
 from app.widgets.cursor_plot import CursorPlot
+from app.widgets.growth_words import FORMULA_WIDTH, dashed_pen, halo, legend, value_words
 from app.widgets.ticks import ticks
 from app.widgets.units import amount, short_amount
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.state.run_book import PathToken
     from app.theme import Theme
 
 HEADROOM = 1.1
-FORMULA_WIDTH = 6.0
 MOST_TICKS = 8
-TALL = 124
-"""Px of height at 100 % text from which positions and phases both stand under the plot."""
+TALL, READ = 124, 146
+"""Px of height at 100 % text from which positions and phases both stand under the plot, and from which the bytes of
+the token pointed at (else the chosen one) have a line over it."""
 Points = list[tuple[float, float]]
 
 
@@ -71,11 +75,12 @@ class Growth:
 
 
 class GrowthPlot(CursorPlot):
-    """Positions are those of the text."""
+    """Positions are those of the text: what is drawn over the tick p are the bytes once the token at p was computed."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, tr("Bytes of the KV cache by position"), parent)
         self._growth: Growth | None = None
+        self._tokens: Sequence[PathToken] = ()
 
     # state → widget
 
@@ -83,6 +88,12 @@ class GrowthPlot(CursorPlot):
         if growth != self._growth:
             self._growth = growth
             self.describe(self.hovered)
+            self.update()
+
+    def set_tokens(self, tokens: Sequence[PathToken]) -> None:
+        """The tokens of the text, for the readout."""
+        if tokens is not self._tokens:
+            self._tokens = tokens
             self.update()
 
     @property
@@ -113,7 +124,25 @@ class GrowthPlot(CursorPlot):
         words = (line for _, _, lines in self.layout_words() for line in lines)
         right = max((metrics.horizontalAdvance(line) + 8 for line in words), default=0.0)
         below = metrics.height() * (2 if self._tall else 1) + 3
-        return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -max(right, 6.0), -below)
+        above = metrics.height() * (2 if self._reads else 1) + 3
+        return QRectF(self.rect()).adjusted(left, above, -max(right, 6.0), -below)
+
+    @property
+    def _reads(self) -> bool:
+        return self.height() >= self._theme.px(READ)
+
+    def readout(self, room: float = float("inf")) -> str:
+        """The bytes of the token pointed at, else of the chosen one, as much as has `room` px."""
+        growth, position = self._growth, self.cursor_at if self.hovered is None else self.hovered
+        if growth is None or position is None or not 0 <= position < growth.length:
+            return ""
+        piece = self._tokens[position].piece if position < len(self._tokens) else ""
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        found = value_words(
+            piece, position, used=growth.used_at(position), allocated=growth.allocated_at(position),
+            formula=growth.per_token * (position + 1),
+        )  # fmt: skip
+        return next((words for words in found if metrics.horizontalAdvance(words) <= room), "")
 
     @property
     def _tall(self) -> bool:
@@ -127,7 +156,7 @@ class GrowthPlot(CursorPlot):
             return []
         metrics = QFontMetricsF(self._theme.font("hint"))
         n_prompt = min(growth.n_prompt, growth.length)
-        edge, top = self._x_in(plot, n_prompt), self.height() - metrics.height() - 1
+        edge, top = self._edge(plot, growth), self.height() - metrics.height() - 1
         spans = [
             (tr("prefill"), n_prompt, plot.left(), edge),
             (tr("decode"), growth.length - n_prompt, edge, plot.right()),
@@ -146,14 +175,16 @@ class GrowthPlot(CursorPlot):
             for left, width, (text, _, _) in zip(lefts, widths, words, strict=True)
         ]
 
-    def x_of(self, length: float) -> float:
-        return self._x_in(self.plot_rect(), length)
+    def x_of(self, position: float) -> float:
+        return self._x_in(self.plot_rect(), position + 1)
 
     def position_at(self, point: QPointF) -> int | None:
         plot = self.plot_rect()
         if not self.count or not plot.left() <= point.x() <= plot.right():
             return None
-        return min(int((point.x() - plot.left()) * self.count / plot.width()), self.count - 1)
+        first = self._first
+        length = first + (point.x() - plot.left()) / plot.width() * max(self.count - first, 1)
+        return min(max(round(length) - 1, 0), self.count - 1)
 
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(320), self._theme.px(150))
@@ -176,17 +207,27 @@ class GrowthPlot(CursorPlot):
         self._paint_layouts(painter, plot, growth, high, metrics)
         colours = self._theme.palette
         end = float(growth.length)
-        formula: Points = [(0.0, 0.0), (end, growth.per_token * end)]
+        start = float(self._first)
+        formula: Points = [(start, growth.per_token * start), (end, growth.per_token * end)]
         for points, colour, width, dashes in (
             (growth.allocated_line(), colours.secondary, 1.4, (4.0, 3.0)),
-            (formula, _halo(colours.amber), FORMULA_WIDTH, ()),  # wide and below: where both agree, both are seen
+            (formula, halo(colours.amber), FORMULA_WIDTH, ()),  # wide and below: where both agree, both are seen
             (growth.used_line(), colours.accent, 2.2, ()),
         ):
-            painter.setPen(_pen(colour, width, dashes))
+            painter.setPen(dashed_pen(colour, width, dashes))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawPolyline(QPolygonF([self._place_of(plot, high, x, y) for x, y in points]))
         self._paint_marks(painter, plot, growth, high)
-        self._paint_legend(painter, plot, metrics)
+        painter.setPen(colours.secondary)
+        if metrics.horizontalAdvance(tr("bytes")) <= plot.left() - 5:
+            place = QRectF(0, 0, plot.left() - 5, metrics.height())
+            painter.drawText(place, _MIDDLE_RIGHT, tr("bytes"))
+        for entry in legend(colours, metrics, plot.left(), float(self.width())):
+            entry.paint(painter, metrics, colours)
+        if self._reads:
+            painter.setPen(colours.text)
+            room = self.width() - plot.left()
+            painter.drawText(QPointF(plot.left(), metrics.height() + metrics.ascent()), self.readout(room))
 
     # inside
 
@@ -207,18 +248,32 @@ class GrowthPlot(CursorPlot):
         for name, size in growth.layouts:
             end = size * growth.length
             words = (name,) if end <= high else (f"{name} ↑", short_amount(end, "B"))
-            found.append((size, min(float(growth.length), high / max(size, 1)), words))
+            stop = max(min(float(growth.length), high / max(size, 1)), float(self._first))
+            found.append((size, stop, words))
         return found
 
+    @property
+    def _first(self) -> int:
+        """The length at the left edge: one token, which is position 0; none where there is no other."""
+        return 1 if self.count > 1 else 0
+
     def _x_in(self, plot: QRectF, length: float) -> float:
-        """With the plot's place at hand: it measures words, and a line has many points."""
-        return plot.left() + length * plot.width() / max(self._growth.length if self._growth else 1, 1)
+        """With the plot's place at hand: it measures words, and a line has many points. Lengths under the first are at
+        the left edge: there the prefill's jump starts from nothing."""
+        first = self._first
+        return plot.left() + max(length - first, 0.0) * plot.width() / max(self.count - first, 1)
+
+    def _edge(self, plot: QRectF, growth: Growth) -> float:
+        """Where decode begins: half way between the last position of the prompt and the first one after it."""
+        if growth.n_prompt >= growth.length:
+            return plot.right()
+        return self._x_in(plot, growth.n_prompt + 0.5) if growth.n_prompt else plot.left()
 
     def _place_of(self, plot: QRectF, high: float, x: float, y: float) -> QPointF:
         return QPointF(self._x_in(plot, x), plot.bottom() - y / high * plot.height())
 
     def _paint_ground(self, painter: QPainter, plot: QRectF, growth: Growth) -> None:
-        colours, edge = self._theme.palette, self._x_in(plot, min(growth.n_prompt, growth.length))
+        colours, edge = self._theme.palette, self._edge(plot, growth)
         prefill = QRectF(plot.left(), plot.top(), edge - plot.left(), plot.height())
         decode = QRectF(edge, plot.top(), plot.right() - edge, plot.height())
         painter.fillRect(prefill, colours.green_tint)
@@ -239,17 +294,22 @@ class GrowthPlot(CursorPlot):
         if not self._tall:
             return
         widest = metrics.horizontalAdvance(f"{growth.length:,}") + 16
-        free = plot.left() - widest
+        free = 0.0
         painter.setPen(colours.secondary)
-        for value in ticks(0.0, float(growth.length), max(1, int(plot.width() // widest))):
+        baseline = plot.bottom() + metrics.ascent() + 3
+        last = float(growth.length - 1)
+        for value in ticks(0.0, last, max(1, int(plot.width() // widest))) if last else [0.0]:
             if value != int(value):
                 continue
             text = f"{int(value):,}"
             width = metrics.horizontalAdvance(text)
-            left = min(max(self._x_in(plot, value) - width / 2, plot.left()), plot.right() - width)
+            left = min(self._x_in(plot, value + 1) - width / 2, self.width() - width)
             if left >= free:
-                painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), text)
+                painter.drawText(QPointF(left, baseline), text)
                 free = left + width + 8
+        if metrics.horizontalAdvance(tr("position")) <= plot.left() - 5:
+            place = QRectF(0, self.height() - metrics.height() - 1, plot.left() - 5, metrics.height())
+            painter.drawText(place, _MIDDLE_RIGHT, tr("position"))
 
     def _paint_layouts(
         self, painter: QPainter, plot: QRectF, growth: Growth, high: float, metrics: QFontMetricsF
@@ -258,10 +318,11 @@ class GrowthPlot(CursorPlot):
         colours = self._theme.palette
         for per_token, stop, words in self.layout_words():
             painter.setPen(QPen(colours.secondary, 0.8))
-            last = self._place_of(plot, high, stop, stop * per_token)
-            painter.drawLine(self._place_of(plot, high, 0, 0), last)
+            first = float(self._first)
+            last = self._place_of(plot, high, stop, min(stop * per_token, high))
+            painter.drawLine(self._place_of(plot, high, first, min(first * per_token, high)), last)
             if stop < growth.length:
-                painter.setPen(_pen(colours.secondary, 0.8, (1.0, 3.0)))
+                painter.setPen(dashed_pen(colours.secondary, 0.8, (1.0, 3.0)))
                 painter.drawLine(last, plot.topRight())
             painter.setPen(colours.secondary)
             baseline = max(last.y() + metrics.ascent() / 2, plot.top() + metrics.ascent())
@@ -273,46 +334,15 @@ class GrowthPlot(CursorPlot):
         for position, colour in ((self.cursor_at, colours.accent), (self.hovered, colours.secondary)):
             if position is None or position >= growth.length:
                 continue
-            x = round(self._x_in(plot, position + 0.5)) + 0.5
+            x = round(self._x_in(plot, position + 1)) + 0.5
             painter.setPen(QPen(colour, 1))
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colours.accent)
-            painter.drawEllipse(self._place_of(plot, high, position + 0.5, growth.used_at(position)), 3, 3)
+            painter.drawEllipse(QPointF(x, self._place_of(plot, high, 0, growth.used_at(position)).y()), 3, 3)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colours.accent)
         painter.drawEllipse(self._place_of(plot, high, growth.length, growth.used), 3.4, 3.4)
 
-    def _paint_legend(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
-        colours, baseline = self._theme.palette, metrics.ascent()
-        x, entries = plot.left(), (
-            (tr("used"), _pen(colours.accent, 2.2, ())),
-            (tr("allocated"), _pen(colours.secondary, 1.4, (4.0, 3.0))),
-            (tr("formula"), _pen(_halo(colours.amber), FORMULA_WIDTH, ())),
-        )  # fmt: skip
-        for words, pen in entries:
-            width = metrics.horizontalAdvance(words)
-            if x + 18 + width > self.width():
-                break
-            painter.setPen(pen)
-            y = baseline - metrics.xHeight() / 2
-            painter.drawLine(QPointF(x, y), QPointF(x + 14, y))
-            painter.setPen(colours.secondary)
-            painter.drawText(QPointF(x + 18, baseline), words)
-            x += 18 + width + 14
-
 
 _MIDDLE_RIGHT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-
-
-def _halo(colour: QColor) -> QColor:
-    faint = QColor(colour)
-    faint.setAlpha(110)
-    return faint
-
-
-def _pen(colour: QColor, width: float, dashes: tuple[float, ...]) -> QPen:
-    pen = QPen(colour, width)
-    if dashes:
-        pen.setDashPattern(list(dashes))
-    return pen

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.panels.kv import KvPanel, plan
 from app.theme import Theme
+from app.widgets.growth_words import SWATCH, legend
+from app.widgets.units import amount
 from model.loading import LoadedModel
 from model.protocol.kv_requests import GetKv, GetKvContents, MeasureRecompute
 from model.run import Run
@@ -135,7 +137,7 @@ def test_hover_and_selection_are_linked_both_ways(qtbot: QtBot, tmp_path: Path) 
     assert selection.key == 6
     selection.set_hover(token=9)
     qtbot.waitUntil(lambda: heat.linked == 9 and panel.plot.hovered == 9)
-    spot = QPoint(round(panel.plot.x_of(3.5)), round(panel.plot.plot_rect().center().y()))
+    spot = QPoint(round(panel.plot.x_of(3)), round(panel.plot.plot_rect().center().y()))
     QTest.mouseClick(panel.plot, LEFT, NONE, spot)
     assert selection.key == 3
     panel.plot.setFocus()
@@ -321,3 +323,34 @@ def test_the_newest_rows_mark_covers_no_value_and_the_map_says_what_it_shows(
     panel.contents.kind.keyChanged.emit("v")
     qtbot.waitUntil(lambda: caption.text().startswith("values of layer"))
     settled(qtbot, panel, bench)
+
+
+def test_the_bytes_of_a_position_stand_at_its_tick_and_are_written(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench, _run = shown(qtbot, tmp_path, size=WIDE)
+    plot = panel.plot
+    plot.resize(360, 200)
+    growth, rect = plot.growth, plot.plot_rect()
+    assert growth is not None
+    assert plot.x_of(0) == rect.left()
+    assert plot.x_of(growth.length - 1) == rect.right()
+    for position in range(growth.length):
+        assert plot.position_at(QPointF(plot.x_of(position), rect.center().y())) == position
+    bench.selection.set_key(2)
+    qtbot.waitUntil(lambda: plot.cursor_at == 2)
+    token = bench.session.path_tokens()[2].piece
+    assert plot.readout().startswith(f"{token} (2) · used {amount(growth.used_at(2), 'B')} · allocated ")
+    whole = QFontMetricsF(panel.ctx.theme.font("hint")).horizontalAdvance(plot.readout())
+    assert len(plot.readout(whole - 1)) < len(plot.readout(whole))
+    assert plot.readout(1.0) == ""
+    entries = legend(panel.ctx.theme.palette, QFontMetricsF(panel.ctx.theme.font("hint")), 0.0, 400.0)
+    assert {round(entry.words_left - entry.left - SWATCH) for entry in entries} == {6}
+
+
+def test_under_a_switch_the_formula_stays_where_there_is_height(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench, _run = shown(qtbot, tmp_path, size=(480, 520))
+    assert panel.plot.isVisible()
+    caption = panel.grid.cards["growth"].caption
+    assert caption.isVisible()
+    assert caption.text().startswith("2·L·K·D·N·bytes = ")
+    panel.resize(480, 170)
+    qtbot.waitUntil(lambda: not caption.isVisible())

@@ -1,0 +1,82 @@
+"""What is written about the curve of the KV cache's bytes: its legend, and the bytes of one position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+
+from app.i18n import tr
+from app.widgets.units import amount
+
+if TYPE_CHECKING:
+    from app.theme import Palette
+
+FORMULA_WIDTH = 6.0
+SWATCH, SWATCH_GAP, ENTRY_GAP = 14.0, 6.0, 14.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A line of the plot and its name, on one line of text from `left` on."""
+
+    words: str
+    pen: QPen
+    left: float
+
+    @property
+    def words_left(self) -> float:
+        return self.left + SWATCH + SWATCH_GAP
+
+    def paint(self, painter: QPainter, metrics: QFontMetricsF, colours: Palette) -> None:
+        """Draws it on the first line."""
+        y = metrics.ascent() - metrics.xHeight() / 2
+        painter.setPen(self.pen)
+        painter.drawLine(QPointF(self.left, y), QPointF(self.left + SWATCH, y))
+        painter.setPen(colours.secondary)
+        painter.drawText(QPointF(self.words_left, metrics.ascent()), self.words)
+
+
+def legend(colours: Palette, metrics: QFontMetricsF, left: float, right: float) -> list[Entry]:
+    """The entries that have room between two x."""
+    found, x = [], left
+    for words, pen in (
+        (tr("used"), dashed_pen(colours.accent, 2.2, ())),
+        (tr("allocated"), dashed_pen(colours.secondary, 1.4, (4.0, 3.0))),
+        (tr("formula"), dashed_pen(halo(colours.amber), FORMULA_WIDTH, ())),
+    ):
+        width = SWATCH + SWATCH_GAP + metrics.horizontalAdvance(words)
+        if x + width > right:
+            break
+        found.append(Entry(words=words, pen=pen, left=x))
+        x += width + ENTRY_GAP
+    return found
+
+
+def value_words(piece: str, position: int, *, used: int, allocated: int, formula: int) -> tuple[str, ...]:
+    """The bytes once a token was computed, in words, from all of it to the least."""
+    token = f"{piece} ({position:,})" if piece else f"({position:,})"
+    parts = (
+        f"{token} · " + tr("used {bytes}", bytes=amount(used, "B")),
+        tr("allocated {bytes}", bytes=amount(allocated, "B")),
+        tr("formula {bytes}", bytes=amount(formula, "B")),
+    )
+    return tuple(" · ".join(parts[:count]) for count in (3, 2, 1))
+
+
+def halo(colour: QColor) -> QColor:
+    """A colour that lets what it lies on be seen."""
+    faint = QColor(colour)
+    faint.setAlpha(110)
+    return faint
+
+
+def dashed_pen(colour: QColor, width: float, dashes: tuple[float, ...]) -> QPen:
+    """A pen that ends where its line does."""
+    pen = QPen(colour, width)
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    if dashes:
+        pen.setDashPattern(list(dashes))
+    return pen
