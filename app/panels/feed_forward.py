@@ -227,7 +227,8 @@ class FeedForwardPanel(Panel):
         stream = np.asarray(arrays["resid"])
         self.norms.set_lines([
             Line(name=tr("attention"), x=layers, y=np.asarray(arrays["attention"]), colour="text"),
-            Line(name=tr("feed-forward"), x=layers, y=np.asarray(arrays["feed_forward"]), colour="secondary", dashed=True),
+            Line(name=tr("feed-forward"), x=layers, y=np.asarray(arrays["feed_forward"]), colour="secondary",
+                 dashed=True),
             Line(name=tr("stream"), x=np.arange(len(stream), dtype=np.float32), y=stream),
         ])  # fmt: skip
         self.norms.set_cursor(float(self.where.layer))

@@ -116,6 +116,7 @@ def router_facts(reply: RouterReply, probs: NDArray[np.float32], load: NDArray[n
     """How many experts, how evenly they are used, what one token's pass costs."""
     entropy = float(-(probs * np.log(np.maximum(probs, 1e-30))).sum())
     tokens = reply.rows[1] - reply.rows[0]
+    active = reply.active_parameters / reply.parameters
     even = tokens * reply.experts_per_token / reply.n_experts
     return [
         Fact(name=tr("experts"), value=tr("{k} of {n} for each token", k=reply.experts_per_token, n=reply.n_experts),
@@ -128,7 +129,7 @@ def router_facts(reply: RouterReply, probs: NDArray[np.float32], load: NDArray[n
              tip=tr("Even use would be {n} tokens each", n=figure(even, 3))),
         Fact(name=tr("idle"), value=f"{int((load == 0).sum()):,}"),
         Fact(name=tr("parameters"), value=f"{reply.parameters:,}"),
-        Fact(name=tr("active"), value=f"{reply.active_parameters:,} ({percent(reply.active_parameters / reply.parameters)})",
+        Fact(name=tr("active"), value=f"{reply.active_parameters:,} ({percent(active)})",
              tip=tr("What one token's pass multiplies with: all but the experts it is not sent to")),
     ]  # fmt: skip
 
