@@ -264,8 +264,7 @@ class LinePlot(QWidget):
 
     def _legend_width(self, line: Line, metrics: QFontMetricsF) -> float:
         # Room for a figure is kept, so that a moving mouse moves nothing.
-        figure_room = " −00.0" if line.style == "line" else ""
-        return 18 + metrics.horizontalAdvance(line.name + figure_room) + GAP
+        return 18 + metrics.horizontalAdvance(line.name + " −00.0" * (line.style == "line")) + GAP
 
     def _legend_room(self, metrics: QFontMetricsF) -> float:
         """Where a row of the legend ends: what the vertical axis is called stands at its right; where there are two, at
