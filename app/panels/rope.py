@@ -265,10 +265,10 @@ class RopePanel(Panel):
     def _sync_reach(self) -> None:
         model, length = self.ctx.session.model, self.ctx.session.length
         n_ctx = model.n_ctx if model else 0
-        choices = [Choice(key=0, text=f"0 … {max(length - 1, 1):,}", note=tr("text"))]
+        choices = [Choice(key=0, text=_reach_text(max(length - 1, 1)), note=tr("text"))]
         for reach, note in ((128, ""), (1024, ""), (n_ctx, tr("context")), (4 * n_ctx, tr("4 × context"))):
             if reach > length and all(reach > int(str(c.key)) for c in choices):
-                choices.append(Choice(key=reach, text=f"0 … {reach:,}", note=note))
+                choices.append(Choice(key=reach, text=_reach_text(reach), note=note))
         self.reach_box.set_choices(choices)
         self.reach_box.set_key(self.reach)
         self.reach = int(str(self.reach_box.key()))
@@ -375,6 +375,10 @@ class RopePanel(Panel):
         if not table and self.width() >= self.ctx.theme.px(BARS_FROM):
             row.append(self.bars)
         return {widget: (0, column, 1, 1) for column, widget in enumerate([*row, self.curve, self.facts])}
+
+
+def _reach_text(last: int) -> str:
+    return tr("distance 0 … {n}", n=f"{last:,}")
 
 
 class _Instead(QWidget):

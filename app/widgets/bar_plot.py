@@ -29,10 +29,15 @@ class BarPlot(CursorPlot):
         self._title = title
         self.values: Floats = np.empty(0, dtype=np.float32)
         self._names: Sequence[str] = ()
+        self._widest = -1.0
 
     def set_values(self, values: Floats, names: Sequence[str]) -> None:
         """`names`: what stands under each bar, where there is room."""
-        self.values, self._names = values, names
+        self.values, self._names, self._widest = values, names, -1.0
+        self.update()
+
+    def redraw(self) -> None:
+        self._widest = -1.0  # the text may have grown
         self.update()
 
     @property
@@ -110,13 +115,22 @@ class BarPlot(CursorPlot):
 
     def _paint_names(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
         painter.setPen(self._theme.palette.secondary)
-        pitch, free = plot.width() / len(self.values), plot.left() - 20
-        for bar, name in enumerate(self._names):
+        pitch = plot.width() / len(self.values)
+        for bar in self.named_bars():
+            name = self._names[bar]
             width = metrics.horizontalAdvance(name)
-            left = min(max(plot.left() + (bar + 0.5) * pitch - width / 2, plot.left() - 4), plot.right() - width)
-            if left >= free:
-                painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), name)
-                free = left + width + 8
+            left = min(max(plot.left() + (bar + 0.5) * pitch - width / 2, plot.left() - 4), self.width() - width)
+            painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), name)
+
+    def named_bars(self) -> range:
+        """The bars with a name under them: every one, or every second, fourth, eighth …, so that steps are even."""
+        metrics, pitch = QFontMetricsF(self._theme.font("hint")), self.plot_rect().width() / max(len(self.values), 1)
+        if self._widest < 0:
+            self._widest = max((metrics.horizontalAdvance(name) for name in self._names), default=0.0)
+        step = 1
+        while step < len(self._names) and step * pitch < self._widest + 8:
+            step *= 2
+        return range(0, len(self._names), step)
 
     def _most_ticks(self, metrics: QFontMetricsF, height: float) -> int:
         return max(2, int(height / (metrics.height() * 1.7)))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 Floats = NDArray[np.float32]
+KEY_SIDE = 9.0
+"""Px of a piece of colour in the caption."""
 WORDS_FROM = 46.0
 """Px of a small plane from which its number is written under it."""
 
@@ -74,23 +76,29 @@ class PlaneGrid(CursorPlot):
     def line_step(self) -> int:
         return self.columns()
 
+    @property
+    def head(self) -> float:
+        """Px of the caption over the planes."""
+        return QFontMetricsF(self._theme.font("hint")).height() + 3
+
     def columns(self) -> int:
         """How many columns make the largest squares."""
-        count = self.planes.count if self.planes else 1
-        return max(range(1, count + 1), key=lambda n: min(self.width() / n, self.height() / math.ceil(count / n)))
+        count, height = self.planes.count if self.planes else 1, self.height() - self.head
+        return max(range(1, count + 1), key=lambda n: min(self.width() / n, height / math.ceil(count / n)))
 
     def cell(self, pair: int) -> QRectF:
         """Where a pair's square is drawn."""
-        count, columns = self.planes.count if self.planes else 1, self.columns()
-        side = min(self.width() / columns, self.height() / math.ceil(count / columns))
+        count, columns, head = self.planes.count if self.planes else 1, self.columns(), self.head
+        side = max(min(self.width() / columns, (self.height() - head) / math.ceil(count / columns)), 1.0)
         row, column = divmod(pair, columns)
-        return QRectF(column * side, row * side, side, side)
+        return QRectF(column * side, head + row * side, side, side)
 
     def position_at(self, point: QPointF) -> int | None:
-        side = self.cell(0).width()
-        column, row = int(point.x() // side), int(point.y() // side)
+        first = self.cell(0)
+        side = first.width()
+        column, row = int(point.x() // side), int((point.y() - first.top()) // side)
         pair = row * self.columns() + column
-        return pair if 0 <= column < self.columns() and 0 <= pair < self.count else None
+        return pair if 0 <= column < self.columns() and row >= 0 and pair < self.count else None
 
     def sizeHint(self) -> QSize:
         return QSize(320, self._theme.px(150))
@@ -145,6 +153,7 @@ class PlaneGrid(CursorPlot):
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         most = float(np.abs(planes.share).max(initial=0.0)) or 1.0
+        self._draw_caption(painter, planes, metrics)
         written = self.cell(0).width() >= WORDS_FROM + metrics.height()
         for pair in range(planes.count):
             cell = self.cell(pair).adjusted(2, 2, -2, -2)
@@ -166,6 +175,26 @@ class PlaneGrid(CursorPlot):
                 )
         painter.end()
         return pixmap
+
+    def _draw_caption(self, painter: QPainter, planes: Planes, metrics: QFontMetricsF) -> None:
+        """Which pairs these are and what their grounds say, as much as has room."""
+        words = tr("pairs 0–{last}", last=planes.count - 1)
+        tint = " · " + tr("tint: share of q·k")
+        key = metrics.horizontalAdvance(tint + "  +  −") + 3 * KEY_SIDE
+        painter.setPen(self._theme.palette.secondary)
+        painter.drawText(QPointF(0, metrics.ascent()), words)
+        x = metrics.horizontalAdvance(words)
+        if x + key > self.width():
+            return
+        painter.drawText(QPointF(x, metrics.ascent()), tint)
+        x += metrics.horizontalAdvance(tint) + 6
+        for sign in ("+", "−"):
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(sign_colour(negative=sign != "+"))
+            painter.drawRoundedRect(QRectF(x, metrics.ascent() - KEY_SIDE, KEY_SIDE, KEY_SIDE), 2, 2)
+            painter.setPen(self._theme.palette.secondary)
+            painter.drawText(QPointF(x + KEY_SIDE + 3, metrics.ascent()), sign)
+            x += KEY_SIDE + 3 + metrics.horizontalAdvance(sign) + 6
 
 
 class PlaneView(QWidget):
@@ -214,23 +243,31 @@ class PlaneView(QWidget):
         font = self._theme.font("hint")
         metrics = QFontMetricsF(font)
         painter.setFont(font)
+        head = metrics.height() + 3
+        painter.setPen(colours.secondary)
+        for caption in (tr("solid: after rotation · dashed: before"), tr("solid after · dashed before")):
+            if metrics.horizontalAdvance(caption) <= self.width():
+                painter.drawText(QPointF(0, metrics.ascent()), caption)
+                break
+        painter.translate(0, head)
+        height = self.height() - head
         lines = self.lines()
         words = max(metrics.horizontalAdvance(line) for line in lines) + 8
-        beside = self.width() - words >= min(self.height(), 84)
+        beside = self.width() - words >= min(height, 84)
         tall = len(lines) * metrics.height() + 4
-        room = QRectF(0, 0, self.width() - words, self.height()) if beside else QRectF(
-            0, 0, self.width(), self.height() - min(tall, self.height() / 2)
+        room = QRectF(0, 0, self.width() - words, height) if beside else QRectF(
+            0, 0, self.width(), height - min(tall, height / 2)
         )  # fmt: skip
         radius = max(min(room.width(), room.height()) / 2 - metrics.height(), 8.0)
         centre = QPointF(radius + metrics.height(), room.center().y()) if beside else room.center()
         draw_plane(painter, self._theme, planes, self.pair, centre, radius, large=True)
         x = centre.x() + radius + metrics.height() + 4 if beside else 4.0
-        top = max(0.0, (self.height() - tall) / 2) if beside else room.bottom()
+        top = max(0.0, (height - tall) / 2) if beside else room.bottom()
         for row, line in enumerate(lines):
             voice = colours.accent if row == 2 else colours.amber if row == 3 else colours.secondary
             painter.setPen(colours.text if row in {0, 4} else voice)
             baseline = top + metrics.ascent() + row * metrics.height()
-            if baseline < self.height():
+            if baseline < height:
                 painter.drawText(QPointF(x, baseline), line)
 
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.rope import RopePanel
+from app.theme import Theme
+from app.widgets.bar_plot import BarPlot
 from app.widgets.ticks import figure
 from model.loading import LoadedModel
 from model.protocol.figure_requests import ExportRope
@@ -287,3 +289,29 @@ def test_every_family_shows_its_positions(qtbot: QtBot, tmp_path: Path, family: 
         bench.selection.set_head(head)
         settled(qtbot, bench, panel)
         qtbot.waitUntil(lambda head=head: panel.reply.head == head)  # type: ignore[misc,union-attr]
+
+
+@pytest.mark.parametrize("width", [130, 180, 240, 420, 900])
+@pytest.mark.parametrize("scale", [1.0, 1.25])
+def test_numbers_under_the_bars_go_in_even_steps(qtbot: QtBot, width: int, scale: float) -> None:
+    bars = BarPlot(Theme("dark", scale), "Shares")
+    qtbot.addWidget(bars)
+    bars.resize(width, 150)
+    bars.set_values(np.arange(32, dtype=np.float32), [str(i) for i in range(32)])
+    steps = set(np.diff(list(bars.named_bars())).tolist())
+    assert len(steps) == 1
+    step = steps.pop()
+    assert step & (step - 1) == 0
+    wide = QFontMetricsF(bars._theme.font("hint")).horizontalAdvance("31")
+    assert step * bars.plot_rect().width() / 32 > wide or step == 1
+    assert not bars.grab().isNull()
+
+
+def test_a_caption_over_the_planes_is_no_plane(qtbot: QtBot, tmp_path: Path) -> None:
+    _bench, panel = shown(qtbot, tmp_path, made())
+    grid = panel.grid
+    for pair in range(grid.count):
+        assert grid.cell(pair).top() >= grid.head
+        assert grid.position_at(grid.cell(pair).center()) == pair
+        assert grid.rect().contains(grid.cell(pair).toAlignedRect().adjusted(1, 1, -1, -1))
+    assert grid.position_at(QPointF(4, grid.head / 2)) is None
