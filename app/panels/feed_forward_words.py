@@ -92,7 +92,7 @@ def neuron_facts(reply: NeuronsReply, chosen: Neuron | None, model: ModelInfo) -
     facts += [
         Fact(name=tr("near zero"), value=tr("{share} of {n}", share=percent(reply.near_zero),
                                             n=f"{reply.neurons:,}"), tip=tip),
-        Fact(name=tr("over {n} tokens", n=f"{tokens:,}"), value=percent(reply.near_zero_rows), tip=tip),
+        Fact(name=tr("in {n} tokens", n=f"{tokens:,}"), value=percent(reply.near_zero_rows), tip=tip),
         Fact(name=tr("width"), value=f"{reply.neurons:,} = {width:.3g} × {model.d_model:,}", tip=tr(
             "The stream is widened, each number bent on its own, and narrowed again: the more neurons, the more "
             "patterns a token can be tested for at once.")),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 LEAST_WIDTH, NARROW, BESIDE = 380, 560, 720
 """Px at 100 % text: of the panel; under which the readout has a line of its own; and from which the token stands beside
 the grid and not under it."""
+READOUT = 380
+"""Px at 100 % text that a cell's line takes with a longer token."""
 BRIEF = 7
 """Letters of a token in the shortest readout."""
 HELP = (
@@ -69,6 +71,7 @@ class LensPanel(Panel):
         self._path: tuple[int, ...] = ()
         self._asked: object = None
         self._followed: tuple[int, int] | None = None
+        self._beside = False
         self.look = Segmented(
             theme, [("words", tr("words")), ("overview", tr("overview"))], label=tr("Size of the cells"),
             tips={"words": tr("The token of every cell"), "overview": tr("Every layer in sight, colours only")},
@@ -90,14 +93,14 @@ class LensPanel(Panel):
         self._head.setVerticalSpacing(2)
         self._head.addWidget(self.look, 0, 0)
         self._head.addWidget(self.readout, 0, 1)
-        self._head.addWidget(self.table_button, 0, 2)
+        self._head.addWidget(self.table_button, 0, 3)
         self._head.setColumnStretch(1, 1)
         self.key = LensKey(theme)
         self._pages = QStackedWidget()
         self._pages.addWidget(self.grid)
         self._pages.addWidget(self.table)
-        left = QWidget()
-        column = QVBoxLayout(left)
+        self._left = left = QWidget()
+        column = self._column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addLayout(self._head)
@@ -106,11 +109,13 @@ class LensPanel(Panel):
         self._split = QSplitter(Qt.Orientation.Vertical)  # until there is width: see resizeEvent
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)
+        left.installEventFilter(self)
         self._split.addWidget(left)
         self._split.addWidget(self.token)
         self._split.setStretchFactor(0, 3)
         self._split.setStretchFactor(1, 2)
         self.body.addWidget(self._split, 1)
+        theme.changed.connect(self._place_key)
         self._connect()
 
     def minimumSizeHint(self) -> QSize:
@@ -126,9 +131,27 @@ class LensPanel(Panel):
             self._split.setSizes([room * 13 // 20, room * 7 // 20])
         self._head.removeWidget(self.readout)
         if event.size().width() < self.ctx.theme.px(NARROW):
-            self._head.addWidget(self.readout, 1, 0, 1, 3)
+            self._head.addWidget(self.readout, 1, 0, 1, 4)
         else:
             self._head.addWidget(self.readout, 0, 1)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self._left and event.type() == QEvent.Type.Resize:
+            self._place_key()
+        return bool(super().eventFilter(watched, event))
+
+    def _place_key(self) -> None:
+        """The key stands in the head where a readout has room beside it: the grid gains a line of cells."""
+        px, head = self.ctx.theme.px, self.look.sizeHint().width() + self.table_button.sizeHint().width() + 24
+        beside = self._left.width() >= head + self.key.needed_width() + px(READOUT)
+        if beside != self._beside:
+            self._beside = beside
+            (self._column if beside else self._head).removeWidget(self.key)
+            self.key.set_short(short=beside)
+            if beside:
+                self._head.addWidget(self.key, 0, 2)
+            else:
+                self._column.addWidget(self.key)
 
     def refresh(self, changes: Changes) -> None:
         session, selection = self.ctx.session, self.ctx.selection
@@ -247,6 +270,7 @@ class LensPanel(Panel):
         self.readout.set_parts(
             self._cell_parts(cell, f"{after}  ", piece, f" ({position:,})", word),
             self._cell_parts(cell, f"{brief}  ", piece, f" ({position:,})", word, entropy="H"),
+            self._cell_parts(cell, f"{brief}  ", piece, f" ({position:,})", word, entropy="H", true="✓"),
             self._cell_parts(cell, f"{brief}  ", piece, "", word, entropy="H", true="✓"),
             self._cell_parts(cell, "", _cut(piece), "", word and _cut(word), entropy="H", true="✓"),
         )
@@ -266,7 +290,7 @@ class LensPanel(Panel):
                 (figure(float(self.grid.entropy[cell]), 3), "strong"),
             ]  # fmt: skip
             if self.grid.comes_true(*cell):
-                parts.append((f"  {true or tr('came next')}", "accent"))
+                parts.append((f"  {true or '✓ ' + tr('came next')}", "text"))
         return parts
 
     def _show_table(self) -> None:

@@ -29,9 +29,13 @@ if TYPE_CHECKING:
     from app.widgets.heatmap_image import Colours
 
 CELL_WIDTH, CELL_HEIGHT = 74, 19
+TIGHT_WIDTH, TIGHT_HEIGHT = 57, 18
+"""Px at 100 % text of a cell where not all have room: seven letters of a token."""
 STRIPE = 3.0
 LEAST_WIDTH, LEAST_HEIGHT = 7, 3
 PADDING = 4.0
+SLACK = 0.01
+"""Of a px, for what rounding leaves of a room that is shared."""
 LIGHT = 0.179
 """Colours of more relative luminance than this (WCAG) stand out better against black than against white."""
 Key = Qt.Key
@@ -43,7 +47,8 @@ Cell = tuple[int, int]
 class LensGrid(PointedSheet[Cell]):
     """Row 0 of the model is at the bottom: reading upwards is going through the layers.
 
-    `cellHovered`, `cellClicked` carry (depth, position), -1, -1 for none; `viewChanged` when other cells are in sight.
+    Cells are seen whole: the scroll bars count them, and they share the room. `cellHovered`, `cellClicked` carry
+    (depth, position), -1, -1 for none; `viewChanged` when other cells are in sight.
     Keys: arrows, Home, End, Page keys move the cell; Ctrl+C copies it (`copyWanted`).
     """
 
@@ -163,39 +168,43 @@ class LensGrid(PointedSheet[Cell]):
         return width >= self._theme.px(CELL_WIDTH) * 0.6 and height >= self._theme.px(CELL_HEIGHT) * 0.8
 
     def cell_size(self) -> tuple[float, float]:
-        """Width and height of a cell."""
-        if not self.overview:
-            return float(self._theme.px(CELL_WIDTH)), float(self._theme.px(CELL_HEIGHT))
+        """Width and height of a cell: where not all fit, those in sight share the room."""
         room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
-        width = min(max(room_x / max(self.n_positions, 1), LEAST_WIDTH), self._theme.px(CELL_WIDTH))
-        return width, min(max(room_y / max(self.n_depths, 1), LEAST_HEIGHT), self._theme.px(CELL_HEIGHT))
+        wide, high = self._theme.px(CELL_WIDTH), self._theme.px(CELL_HEIGHT)
+        if self.overview:
+            width = _share(room_x, self.n_positions, LEAST_WIDTH, wide)
+            return width, _share(room_y, self.n_depths, LEAST_HEIGHT, high)
+        width = _share(room_x, self.n_positions, self._theme.px(TIGHT_WIDTH), wide)
+        return _whole(width), _whole(_share(room_y, self.n_depths, self._theme.px(TIGHT_HEIGHT), high))
+
+    def counts(self) -> tuple[int, int]:
+        """How many positions and depths are seen at once."""
+        width, height = self.cell_size()
+        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
+        return (min(max(int((room_x + SLACK) / width), 1), self.n_positions),
+                min(max(int((room_y + SLACK) / height), 1), self.n_depths))  # fmt: skip
 
     def cell_rect(self, depth: int, position: int) -> QRectF:
         """Where a cell is in the viewport."""
         width, height = self.cell_size()
-        left = self.side_room + position * width - self.horizontalScrollBar().value()
-        top = self.head_room + (self.n_depths - 1 - depth) * height - self.verticalScrollBar().value()
+        left = self.side_room + (position - self.horizontalScrollBar().value()) * width
+        top = self.head_room + (self.n_depths - 1 - depth - self.verticalScrollBar().value()) * height
         return QRectF(left, top, width, height)
 
     def thing_at(self, point: QPointF) -> Cell | None:
-        width, height = self.cell_size()
         if point.x() < self.side_room or point.y() < self.head_room:
             return None
-        position = int((point.x() - self.side_room + self.horizontalScrollBar().value()) // width)
-        row = int((point.y() - self.head_room + self.verticalScrollBar().value()) // height)
-        depth = self.n_depths - 1 - row
-        inside = 0 <= position < self.n_positions and 0 <= depth < self.n_depths
-        return (depth, position) if inside else None
+        (width, height), (depths, positions) = self.cell_size(), self.in_sight()
+        position = positions[0] + int((point.x() - self.side_room) // width)
+        depth = depths[1] - 1 - int((point.y() - self.head_room) // height)
+        return (depth, position) if position < positions[1] and depth >= depths[0] else None
 
     def in_sight(self) -> tuple[Span, Span]:
         """Depths and positions that can be seen, half-open."""
-        width, height = self.cell_size()
-        x, y = self.horizontalScrollBar().value(), self.verticalScrollBar().value()
-        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
-        first_row, last_row = int(y // height), int(np.ceil((y + max(room_y, 1)) / height))
-        positions = (min(int(x // width), self.n_positions), min(int(np.ceil((x + max(room_x, 1)) / width)),
-                     self.n_positions))  # fmt: skip
-        return (max(self.n_depths - last_row, 0), max(self.n_depths - first_row, 0)), positions
+        across, down = self.counts()
+        x, y = min(self.horizontalScrollBar().value(), self.n_positions), self.verticalScrollBar().value()
+        top = max(self.n_depths - y, 0)
+        return (max(top - down, 0), top), (x, min(x + across, self.n_positions))
 
     def missing(self) -> list[int]:
         """Depths in sight of which a cell in sight is not known, from the top."""
@@ -220,7 +229,8 @@ class LensGrid(PointedSheet[Cell]):
             return
         painter, theme = QPainter(self.viewport()), self._theme
         depths, positions = self.in_sight()
-        area = QRectF(self.viewport().rect()).adjusted(self.side_room, self.head_room, 0, 0)
+        (width, height), (across, down) = self.cell_size(), self.counts()
+        area = QRectF(self.side_room, self.head_room, across * width, down * height)
         if self._scene is None:
             self._scene = self._make_scene(area, depths, positions)
         painter.drawPixmap(0, 0, self._scene)
@@ -306,7 +316,7 @@ class LensGrid(PointedSheet[Cell]):
         font = self._theme.font("mono_small")
         metrics = QFontMetricsF(font)
         painter.setFont(font)
-        room = width - 2 * PADDING - STRIPE - 2
+        room = width - PADDING - STRIPE - 3
         shown: dict[int, str] = {}
         for depth in range(*depths):
             for position in range(*positions):
@@ -403,28 +413,17 @@ class LensGrid(PointedSheet[Cell]):
 
     def reveal(self, cell: tuple[int, int]) -> None:
         """Scrolls so far that a cell is in sight."""
-        rect = self.cell_rect(*cell)
-        across, down = self.horizontalScrollBar(), self.verticalScrollBar()
-        if rect.left() < self.side_room:
-            across.setValue(across.value() - round(self.side_room - rect.left()))
-        elif rect.right() > self.viewport().width():
-            across.setValue(across.value() + round(rect.right() - self.viewport().width()))
-        if rect.top() < self.head_room:
-            down.setValue(down.value() - round(self.head_room - rect.top()))
-        elif rect.bottom() > self.viewport().height():
-            down.setValue(down.value() + round(rect.bottom() - self.viewport().height()))
+        (across, down), row = self.counts(), self.n_depths - 1 - cell[0]
+        for bar, at, count in ((self.horizontalScrollBar(), cell[1], across), (self.verticalScrollBar(), row, down)):
+            bar.setValue(min(max(bar.value(), at - count + 1), at))
 
     def relayout(self) -> None:
         """Scroll ranges of the present size."""
-        width, height = self.cell_size()
-        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
-        for bar, extent, room, step in (
-            (self.horizontalScrollBar(), self.n_positions * width, room_x, width),
-            (self.verticalScrollBar(), self.n_depths * height, room_y, height),
-        ):
-            bar.setPageStep(max(1, round(room)))
-            bar.setSingleStep(round(step))
-            bar.setRange(0, max(0, round(extent - room)))
+        (across, down), bars = self.counts(), (self.horizontalScrollBar(), self.verticalScrollBar())
+        for bar, cells, count in ((bars[0], self.n_positions, across), (bars[1], self.n_depths, down)):
+            bar.setPageStep(max(count, 1))
+            bar.setSingleStep(1)
+            bar.setRange(0, max(cells - count, 0))
         self._redraw()
         self.viewChanged.emit()
 
@@ -439,3 +438,14 @@ class LensGrid(PointedSheet[Cell]):
                 tr("{depth}, after {token}: {word}", depth=self.depth_name(depth), token=self._axis[position],
                    word=self.word(depth, position))
             )  # fmt: skip
+
+
+def _share(room: float, count: int, least: float, most: float) -> float:
+    """Px of a cell so that `count` of them have `room`, or where that is under `least` a whole number of them."""
+    if count * least > room:
+        return max(room, least) / max(int(room // least), 1)
+    return min(room / max(count, 1), most)
+
+
+def _whole(size: float) -> float:
+    return float(max(int(size + SLACK), 1))

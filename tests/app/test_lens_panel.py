@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.export.panel_files import Table
 from app.panels.lens import LensPanel
 from app.theme import Theme
+from app.widgets.lens_grid import TIGHT_WIDTH
 from app.widgets.line_plot import Line, LinePlot
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
@@ -253,3 +254,34 @@ def test_ticks_of_a_low_plot_do_not_touch(qtbot: QtBot, tmp_path: Path) -> None:
         assert np.diff(places).min() >= QFontMetricsF(panel.ctx.theme.font("hint")).height() - 1
         counts.append(len(places))
     assert counts == sorted(counts) and counts[-1] > counts[0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.25])
+def test_cells_are_seen_whole_at_any_size(qtbot: QtBot, tmp_path: Path, scale: float) -> None:
+    panel, bench = shown(qtbot, tmp_path, made(n_layers=20), n=60)
+    panel.ctx.theme.set_text_scale(scale)
+    grid = panel.grid
+    for width, height in ((1380, 209), (1010, 226), (1380, 240), (760, 430)):
+        panel.resize(width, height)
+        settled(qtbot, panel, bench)
+        for value in (0, 1, grid.horizontalScrollBar().maximum()):
+            grid.horizontalScrollBar().setValue(value)
+            grid.verticalScrollBar().setValue(min(value, grid.verticalScrollBar().maximum()))
+            (low, high), (left, right) = grid.in_sight()
+            first, last = grid.cell_rect(high - 1, left), grid.cell_rect(low, right - 1)
+            assert (first.left(), first.top()) == (grid.side_room, grid.head_room)
+            assert last.right() <= grid.viewport().width() and last.bottom() <= grid.viewport().height()
+            assert last.right() > grid.viewport().width() - (right - left) - 1  # only what whole px leave is left over
+            assert first.width() >= panel.ctx.theme.px(TIGHT_WIDTH)
+        assert right == 63 and grid.thing_at(last.center()) == (low, 62)
+
+
+def test_where_there_is_room_the_key_stands_beside_the_readout(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(1700, 300))
+    settled(qtbot, panel, bench)
+    key, button = panel.key, panel.table_button
+    assert abs(key.geometry().center().y() - button.geometry().center().y()) <= 2
+    assert panel.readout.geometry().right() < key.x() and key.geometry().right() < button.x()
+    assert key.width() == key.needed_width()
+    panel.resize(900, 209)
+    qtbot.waitUntil(lambda: panel.key.y() > panel.grid.y())
