@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
 SHORT = 580
-CDF, CDF_STRIP = 92, 40
+CDF, CDF_STRIP = 92, 52
 STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
@@ -71,7 +71,7 @@ class SamplingPanel(Panel):
         self.rows: dict[str, SliderRow] = {}
         sliders = QVBoxLayout()
         sliders.setSpacing(0)
-        self.body.setSpacing(5)  # the table has what is saved
+        self.body.setSpacing(4)  # the table has what is saved
         for name, label, mapping, decimals, off, tip in slider_table(49152):
             row = SliderRow(theme, label, mapping, decimals=decimals, off=off, tip=tip, label_width=78)
             row.setObjectName(f"slider-{name}")

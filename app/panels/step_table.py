@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 STEP, TOKEN, P, ENTROPY, MS = range(5)
-HEADER, ROW = 22, 20
+HEADER, ROW = 22, 19
 TOKEN_LEAST = 72
 """Px at 100 % text the token has before the entropy, which the curve shows too, gives way."""
 _HEADERS = ("step", "token", "p", "entropy", "ms")

@@ -14,7 +14,7 @@ from app.panels.base import Changes, Need, Panel
 from app.panels.branch_tree import BranchTree
 from app.panels.curves import curves
 from app.panels.run_tables import step_table, token_table
-from app.panels.step_table import StepRow, StepTable
+from app.panels.step_table import HEADER, ROW, StepRow, StepTable
 from app.session import Topic
 from app.widgets.curve_plot import CurvePlot, Series
 from app.widgets.elided_label import ElidedLabel
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 
 SHORT = 300
+CURVE, CURVE_LOW = 112, 66
+OVER_AND_UNDER = 46
+"""Px of the panel that neither curve nor table has: margins, gaps, the line of steps."""
 
 
 HELP = (
@@ -89,8 +92,7 @@ class TimelinePanel(Panel):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        short = event.size().height() < self.ctx.theme.px(SHORT)
-        self.curve.setFixedHeight(self.ctx.theme.px(66 if short else 112))
+        self.curve.setFixedHeight(curve_height(event.size().height(), self.ctx.theme.px))
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done([token_table(self.ctx.session), step_table(self.ctx.session)])
@@ -135,6 +137,14 @@ class TimelinePanel(Panel):
         tokens = session.path_tokens()
         if position < len(tokens):
             session.seek(max(tokens[position].node, session.n_prompt - 1))
+
+
+def curve_height(height: int, px: Callable[[float], int]) -> int:
+    """Px of the curve in a panel `height` px high: where that is low, what the table can spare without losing a row."""
+    if height >= px(SHORT):
+        return px(CURVE)
+    room = height - OVER_AND_UNDER - px(CURVE_LOW) - px(HEADER)
+    return px(CURVE_LOW) + (min(room % px(ROW), px(16)) if room > 0 else 0)
 
 
 def step_rows(session: Session) -> tuple[StepRow, ...]:

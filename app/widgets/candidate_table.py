@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QTableView, QWidget
 
 from app.i18n import tr
+from app.widgets.swatch_header import SwatchHeader
 from app.widgets.table_style import (
     NO_PARENT,
     CellDelegate,
@@ -29,11 +30,19 @@ RANK, TOKEN, ID, BAR, LOGIT, RAW, FINAL = range(7)
 _HEADERS = ("", "", "id", "", "logit", "raw", "final")
 _OPTIONAL = (LOGIT, RAW, ID)
 _NARROW = (RANK, *_OPTIONAL)
-BAR_LEAST = 30
-"""Columns that give way, in this order, where the token has not enough room: their numbers are in the row's tip."""
-TOKEN_LEAST = 97
+"""Columns that give way, in this order, where token and bar need the room: their numbers are in the row's tip."""
+BAR_LEAST, BAR_TIGHT = 52, 40
+TOKEN_LEAST = 93
 """Px at 100 % text: a dozen letters."""
+PADDING = 3
 HEADER, ROW = 26, 20
+
+
+_FORMS = (
+    (4, (LOGIT,), BAR_LEAST), (3, (LOGIT,), BAR_LEAST), (3, (LOGIT,), BAR_TIGHT), (3, (LOGIT, RAW), BAR_LEAST),
+    (3, _OPTIONAL, BAR_LEAST), (3, _OPTIONAL, BAR_TIGHT), (3, _NARROW, BAR_LEAST),
+)  # fmt: skip
+"""Decimals, columns that give way, the bar's px: the first form with room for the token is taken."""
 
 
 class CandidateModel(SheetModel):
@@ -45,6 +54,8 @@ class CandidateModel(SheetModel):
         self._pick: int | None = None
         self._largest = 1.0
         self.decimals = 4
+        self.names_ghost = False
+        """Whether the bars' title says what the grey ones are, as the column of those figures would."""
 
     def set_candidates(self, rows: Sequence[Candidate], pick: int | None) -> None:
         """`pick`: the id the step's draw falls on."""
@@ -80,7 +91,8 @@ class CandidateModel(SheetModel):
         return 0 if parent.isValid() else len(_HEADERS)  # asked for every cell: not by translating all titles
 
     def titles(self) -> tuple[str, ...]:
-        return tuple(tr(header) if header else "" for header in _HEADERS)
+        names = {**dict(enumerate(_HEADERS)), BAR: "raw" if self.names_ghost else ""}
+        return tuple(tr(name) if name else "" for name in names.values())
 
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
@@ -126,7 +138,8 @@ class CandidateTable(QTableView):
         self._place: object = None
         self._model = CandidateModel(self)
         self.setModel(self._model)
-        self.setItemDelegate(CellDelegate(theme, self))
+        self.setItemDelegate(CellDelegate(theme, self, padding=PADDING))
+        self.setHorizontalHeader(SwatchHeader(theme, {BAR: "ghost", RAW: "ghost", FINAL: "accent"}, self))
         dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)
         self.setAccessibleName(tr("Candidates for the next token"))
@@ -210,10 +223,12 @@ class CandidateTable(QTableView):
             figure = "0." + "0" * decimals
             digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len), LOGIT: "-00.00"}
             digits |= {RAW: figure, FINAL: figure}
-            return {column: metrics.horizontalAdvance(text) + 10 for column, text in digits.items()} | {BAR: bar}
+            return {column: metrics.horizontalAdvance(text) + 2 * PADDING for column, text in digits.items()} | {
+                BAR: bar
+            }
 
-        for decimals, giving_way in ((4, (LOGIT,)), (3, (LOGIT,)), (3, (LOGIT, RAW)), (3, _OPTIONAL), (3, _NARROW)):
-            widths = needed(decimals, theme.px(BAR_LEAST))
+        for decimals, giving_way, bar in _FORMS:
+            widths = needed(decimals, theme.px(bar))
             kept = sum(width for column, width in widths.items() if column not in giving_way)
             if room - kept >= least:
                 break
@@ -225,10 +240,13 @@ class CandidateTable(QTableView):
         if spare > 0:
             widths[BAR] += min(round(spare * 0.6), theme.px(82))
             fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in giving_way if c in hidden])
+        if self._model.names_ghost != (RAW in hidden):
+            self._model.names_ghost = RAW in hidden
+            self._model.headerDataChanged.emit(Qt.Orientation.Horizontal, BAR, BAR)
         whole_rows(self, header=theme.px(HEADER), row=theme.px(ROW))
         height = theme.px(HEADER) - 3
         top = (self.horizontalHeader().height() - height) // 2
-        width = min(self.columnWidth(TOKEN), theme.px(180))
+        width = min(self.columnWidth(TOKEN) + theme.px(8), theme.px(180))  # the next title stands at its column's right
         self.search.setGeometry(self.columnViewportPosition(TOKEN), top, width, height)
 
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 MARGIN_TOP, MARGIN_RIGHT = 6, 8
-STRIP = 60
-"""Px at 100 % text below which the ranks' line is left out."""
+STRIP = 70
+"""Px at 100 % text below which there is no line at one half."""
+MARK = 5
+"""Px of the mark where the draw enters, left of the plot: it stands clear of the axis's figures."""
 FEW = 24
 """Up to so many steps, each one is as wide as its neighbours; more are drawn against the logarithm of the rank."""
 
@@ -45,18 +47,17 @@ class CdfPlot(QWidget):
         return QSize(260, self._theme.px(96))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(120, self._theme.px(40))
+        return QSize(120, self._theme.px(48))
 
     def plot_rect(self) -> QRectF:
         """Where the staircase is drawn."""
         metrics = QFontMetricsF(self._theme.font("hint"))
-        left = metrics.horizontalAdvance("0.0") + 8
-        below = 6.0 if self.is_strip else metrics.height() + 3
-        return QRectF(self.rect()).adjusted(left, MARGIN_TOP, -MARGIN_RIGHT, -below)
+        left = metrics.horizontalAdvance("0.0") + MARK + 6
+        return QRectF(self.rect()).adjusted(left, MARGIN_TOP, -MARGIN_RIGHT, -metrics.height() - 2)
 
     @property
     def is_strip(self) -> bool:
-        """Whether there is only height for the staircase, without its ranks."""
+        """Whether the staircase is too low for a line at one half."""
         return self.height() < self._theme.px(STRIP)
 
     def edges(self) -> NDArray[np.float64]:
@@ -80,7 +81,7 @@ class CdfPlot(QWidget):
             painter.drawLine(QPointF(plot.left(), round(y) + 0.5), QPointF(plot.right(), round(y) + 0.5))
             painter.setPen(colours.secondary)
             text = f"{level:.1f}".rstrip("0").rstrip(".")
-            place = QRectF(0, y - metrics.height() / 2, plot.left() - 6, metrics.height())
+            place = QRectF(0, y - metrics.height() / 2, plot.left() - MARK - 3, metrics.height())
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
         if not len(self._cdf):
             return
@@ -92,8 +93,7 @@ class CdfPlot(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPolyline(staircase(plot, edges, tops))
         self._paint_draw(painter, plot, edges)
-        if not self.is_strip:
-            self._paint_ranks(painter, plot, metrics)
+        self._paint_ranks(painter, plot, metrics)
 
     def _paint_pick(
         self, painter: QPainter, plot: QRectF, edges: NDArray[np.float64], tops: NDArray[np.float64]
@@ -115,14 +115,20 @@ class CdfPlot(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colours.amber)
         painter.drawPolygon(
-            QPolygonF([QPointF(plot.left() - 5, y - 3.5), QPointF(plot.left() - 5, y + 3.5), QPointF(plot.left(), y)])
+            QPolygonF(
+                [QPointF(plot.left() - MARK, y - 3.5), QPointF(plot.left() - MARK, y + 3.5), QPointF(plot.left(), y)]
+            )
         )
 
     def _paint_ranks(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
         painter.setPen(self._theme.palette.secondary)
-        line = QRectF(plot.left(), plot.bottom() + 3, plot.width(), metrics.height())
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, tr("rank 1"))
-        painter.drawText(line, Qt.AlignmentFlag.AlignRight, f"{len(self._cdf):,}")
+        line = QRectF(plot.left(), plot.bottom() + 2, plot.width(), metrics.height())
+        first, last, name = tr("rank 1"), f"{len(self._cdf):,}", tr("cumulative p")
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, first)
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight, last)
+        taken = 2 * max(metrics.horizontalAdvance(first), metrics.horizontalAdvance(last)) + 24
+        if taken + metrics.horizontalAdvance(name) <= plot.width():
+            painter.drawText(line, Qt.AlignmentFlag.AlignHCenter, name)
 
 
 def staircase(plot: QRectF, edges: NDArray[np.float64], tops: NDArray[np.float64]) -> QPolygonF:

@@ -159,6 +159,11 @@ class CurvePlot(CursorPlot):
         if not self.count:
             return
         painter.setPen(colours.secondary)
+        baseline, name = plot.bottom() + metrics.ascent() + 3, tr("position")
+        end = plot.right()
+        if plot.width() >= 3 * metrics.horizontalAdvance(name):
+            painter.drawText(QPointF(end - metrics.horizontalAdvance(name), baseline), name)
+            end -= metrics.horizontalAdvance(name) + 6
         widest = metrics.horizontalAdvance(f"{self.count:,}")
         least = self.count * (widest + 14) / max(plot.width(), 1)
         free = plot.left() - widest
@@ -168,9 +173,9 @@ class CurvePlot(CursorPlot):
             text = f"{int(value):,}"
             width = metrics.horizontalAdvance(text)
             left = min(max(self.x_of(value) - width / 2, plot.left()), plot.right() - width)
-            if left < free:
+            if left < free or left + width > end:
                 continue
-            painter.drawText(QPointF(left, plot.bottom() + metrics.ascent() + 3), text)
+            painter.drawText(QPointF(left, baseline), text)
             free = left + width + 8
 
     def _paint_legend(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:

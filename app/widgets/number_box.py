@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 StepFlag = QAbstractSpinBox.StepEnabledFlag
+BUTTON = 16
+"""Px at 100 % text of a button inside."""
 
 
 class NumberBox(QAbstractSpinBox):
@@ -77,8 +79,8 @@ class NumberBox(QAbstractSpinBox):
     def _place(self) -> None:
         left = 6
         if self._button is not None:
-            self._button.setGeometry(2, 2, self._theme.px(18), self.height() - 4)
-            left = left if self._button.isHidden() else self._theme.px(18) + 2
+            self._button.setGeometry(2, 2, self._theme.px(BUTTON), self.height() - 4)
+            left = left if self._button.isHidden() else self._theme.px(BUTTON) + 2
         self.lineEdit().setGeometry(self.rect().adjusted(left, 1, -6, -1))
 
     def paintEvent(self, _event: QPaintEvent) -> None:

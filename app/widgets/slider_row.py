@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPalette, QWheelEvent
+from PySide6.QtGui import (
+    QFontMetrics,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QSlider, QToolButton, QWidget
 
 from app.i18n import tr
 from app.widgets.mapping import Mapping, Number
-from app.widgets.number_box import NumberBox
+from app.widgets.number_box import BUTTON, NumberBox
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -18,6 +27,8 @@ if TYPE_CHECKING:
 TRAVEL = 10_000
 """Places of the slider: more than it has pixels."""
 HANDLE = 12
+NARROW = 250
+"""Px at 100 % text of a row whose slider needs every px."""
 PAGE = 10
 _STEPS = {
     Qt.Key.Key_Left: -1,
@@ -47,7 +58,7 @@ class TravelSlider(QSlider):
         return QSize(120, self._theme.px(22))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(60, self._theme.px(22))
+        return QSize(70, self._theme.px(22))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
@@ -134,12 +145,11 @@ class SliderRow(QWidget):
         self._box.set_button(self._reset)
         self._label_width, self._dense = label_width, False
         self._label.setBuddy(self._slider)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addWidget(self._label)
-        row.addWidget(self._slider, 1)
-        row.addWidget(self._box)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.addWidget(self._label)
+        self._row.addWidget(self._slider, 1)
+        self._row.addWidget(self._box)
         self.set_label(label, tip)
         self._slider.travelled.connect(lambda travel: self._choose(self._mapping.value(travel)))
         self._slider.stepped.connect(lambda steps: self._choose(self._mapping.stepped(self.value(), steps)))
@@ -186,6 +196,10 @@ class SliderRow(QWidget):
         self._reset.setAccessibleName(tr("Reset {label}", label=label))
         self._reset.setToolTip(tr("Back to {value}", value=self._box.text_of(self._mapping.default)))
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_box()
+
     def _choose(self, value: Number) -> None:
         value = self._mapping.clamp(value)
         changed = value != self._value
@@ -197,9 +211,9 @@ class SliderRow(QWidget):
         palette = self._reset.palette()
         palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
         self._reset.setPalette(palette)
-        self._box.setFixedHeight(self._theme.px(21 if self._dense else 24))
+        self._box.setFixedHeight(self._theme.px(20 if self._dense else 24))
         self._fit_box()
-        self.setFixedHeight(self._theme.px(22 if self._dense else 26))
+        self.setFixedHeight(self._theme.px(21 if self._dense else 26))
         self._label.setFont(self._theme.font("ui"))
         named = QFontMetrics(self._label.font()).horizontalAdvance(self._label.text())
         self._label.setMinimumWidth(max(self._theme.px(self._label_width), named))
@@ -207,8 +221,12 @@ class SliderRow(QWidget):
         self._slider.update()
 
     def _fit_box(self) -> None:
-        """As wide as a vocabulary's size; wider only while the number and its reset need more."""
-        metrics = QFontMetrics(self._theme.font("table"))
-        reset = self._theme.px(18) + 2 if self._value != self._mapping.default else 6
-        needed = metrics.horizontalAdvance(self._box.text_of(self._value)) + reset + 10
-        self._box.setFixedWidth(max(metrics.horizontalAdvance("00,000") + 16, needed))
+        """As wide as a vocabulary's size, on a narrow row as a share with its reset; wider only while number and reset
+        need more."""
+        metrics, button = QFontMetrics(self._theme.font("table")), self._theme.px(BUTTON) + 2
+        reset = button if self._value != self._mapping.default else 6
+        needed = metrics.horizontalAdvance(self._box.text_of(self._value)) + reset + 8
+        narrow = self.width() < self._theme.px(NARROW)
+        least = metrics.horizontalAdvance("0.00") + button + 8 if narrow else metrics.horizontalAdvance("00,000") + 16
+        self._box.setFixedWidth(max(least, needed))
+        self._row.setSpacing(4 if narrow else 6)

@@ -119,9 +119,10 @@ class CellDelegate(QStyledItemDelegate):
 
     PADDING = 5
 
-    def __init__(self, theme: Theme, parent: QTableView) -> None:
+    def __init__(self, theme: Theme, parent: QTableView, *, padding: int = PADDING) -> None:
+        """`padding`: px at either side of a cell's text."""
         super().__init__(parent)
-        self._theme = theme
+        self._theme, self._padding = theme, padding
         self._table = parent
         self._faces: dict[tuple[bool, bool], _Face] = {}
         theme.changed.connect(self._restyle)
@@ -138,7 +139,7 @@ class CellDelegate(QStyledItemDelegate):
     def sizeHint(self, _option: QStyleOptionViewItem, index: Index) -> QSize:
         look = self._look(index)
         width = QFontMetricsF(self._theme.font("mono" if look.mono else "table")).horizontalAdvance(look.text)
-        return QSize(round(width) + 2 * self.PADDING + 1, self._theme.px(21))
+        return QSize(round(width) + 2 * self._padding + 1, self._theme.px(21))
 
     def _look(self, index: Index) -> Look:
         model = index.model()
@@ -160,7 +161,7 @@ class CellDelegate(QStyledItemDelegate):
             return
         if not look.text:
             return
-        face, room = self._face(look.mono, look.strong), rect.width() - 2 * self.PADDING
+        face, room = self._face(look.mono, look.strong), rect.width() - 2 * self._padding
         painter.setFont(face.font)
         painter.setPen(getattr(colours, look.voice))
         text, width = look.text, face.width(look.text)
@@ -168,7 +169,7 @@ class CellDelegate(QStyledItemDelegate):
             text = face.metrics.elidedText(text, Qt.TextElideMode.ElideRight, room + 1)
             width = face.width(text)
         at_left = model.side(column) == Qt.AlignmentFlag.AlignLeft
-        x = rect.left() + self.PADDING if at_left else rect.right() - self.PADDING - width
+        x = rect.left() + self._padding if at_left else rect.right() - self._padding - width
         painter.drawText(QPointF(x, rect.top() + (rect.height() - face.height) / 2 + face.ascent), text)
 
     def _paint_bars(self, painter: QPainter, inside: QRectF, bars: tuple[tuple[float, str], ...]) -> None:
@@ -181,8 +182,9 @@ class CellDelegate(QStyledItemDelegate):
             if share > 0:
                 # A bar that stands for something is never thinner than a pixel and a half.
                 width = max(1.5, inside.width() * min(share, 1.0))
-                painter.setBrush(bar_colour(self._theme.palette, token))
-                painter.drawRoundedRect(QRectF(inside.left(), inside.center().y() - height / 2, width, height), 2, 2)
+                # Its ends are square: rounded, a short one is a dot and says less than its length.
+                bar = QRectF(inside.left(), inside.center().y() - height / 2, width, height)
+                painter.fillRect(bar, bar_colour(self._theme.palette, token))
         painter.restore()
 
 

@@ -1,0 +1,95 @@
+"""Candidates and their bars, the distribution function, the timeline's height: what is read at small sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRect
+from PySide6.QtGui import QColor, QFontMetricsF
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.panels.step_table import HEADER, ROW
+from app.panels.timeline import CURVE, CURVE_LOW, OVER_AND_UNDER, SHORT, curve_height
+from app.theme import Theme
+from app.widgets.candidate_table import BAR, FINAL, RAW, CandidateTable
+from app.widgets.cdf_plot import MARK, CdfPlot
+from app.widgets.swatch_header import SwatchHeader
+from model.protocol.values import Candidate
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    del qapp
+    return Theme("dark")
+
+
+def table(qtbot: QtBot, theme: Theme, width: int) -> CandidateTable:
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.resize(width, 230)
+    ps = [0.3, 0.1, 0.04, *([0.02] * 20)]
+    shown.set_candidates([
+        Candidate(id=6000 + rank, piece=f"·word{rank}", rank=rank, logit=9.0 - rank, p_raw=p / 2, p=p)
+        for rank, p in enumerate(ps)
+    ])  # fmt: skip
+    shown.show()
+    qtbot.waitExposed(shown)
+    return shown
+
+
+@pytest.mark.parametrize("width", [208, 302, 427])
+def test_bars_are_long_enough_to_compare_and_have_a_legend(qtbot: QtBot, theme: Theme, width: int) -> None:
+    shown = table(qtbot, theme, width)
+    assert shown.columnWidth(BAR) >= (40 if width == 208 else 52)
+    header = shown.horizontalHeader()
+    assert isinstance(header, SwatchHeader)
+    picture = header.grab().toImage()
+    for column, colour in ((BAR if shown.isColumnHidden(RAW) else RAW, "ghost"), (FINAL, "accent")):
+        rect = QRect(header.sectionViewportPosition(column), 0, header.sectionSize(column), header.height())
+        place = header.swatch(column, rect)
+        assert rect.contains(place.toAlignedRect())
+        assert picture.pixelColor(place.center().toPoint()).rgb() == getattr(theme.palette, colour).rgb()
+
+
+def test_a_short_bar_has_square_ends(qtbot: QtBot, theme: Theme) -> None:
+    shown = table(qtbot, theme, 302)
+    cell = shown.visualRect(shown.model().index(1, BAR))
+    picture = shown.viewport().grab(cell).toImage()
+    solid = [y for y in range(picture.height()) if _near(picture.pixelColor(4, y), theme.palette.accent)]
+    edge = [y for y in range(picture.height()) if _near(picture.pixelColor(2, y), theme.palette.accent)]
+    assert solid == edge
+    assert len(solid) >= 5
+
+
+def _near(one: QColor, other: QColor) -> bool:
+    return max(abs(one.red() - other.red()), abs(one.green() - other.green()), abs(one.blue() - other.blue())) < 12
+
+
+@pytest.mark.parametrize("height", [52, 92])
+def test_the_draws_mark_stands_clear_of_the_figures_and_ranks_are_named(
+    qtbot: QtBot, theme: Theme, height: int
+) -> None:
+    plot = CdfPlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(185, height)
+    plot.set_cdf(np.linspace(0.3, 1.0, 23), draw=0.01, pick=0, label="a")
+    rect, metrics = plot.plot_rect(), QFontMetricsF(theme.font("hint"))
+    assert rect.height() >= 28
+    assert plot.height() - rect.bottom() >= metrics.height()
+    picture = plot.grab().toImage()
+    y = round(rect.bottom() - 0.01 * rect.height())
+    mark = round(rect.left()) - MARK
+    background = picture.pixelColor(0, 0)
+    assert all(picture.pixelColor(x, y) == background for x in (mark - 1, mark - 2))
+    below = range(round(rect.bottom()) + 4, plot.height())
+    assert any(picture.pixelColor(x, y) != background for y in below for x in range(round(rect.left()), 185))
+
+
+@pytest.mark.parametrize("height", [160, 219, 243, 277, 299, 400])
+def test_the_curve_takes_only_what_the_steps_leave(theme: Theme, height: int) -> None:
+    curve = curve_height(height, theme.px)
+    assert CURVE_LOW <= curve <= CURVE
+    if height < SHORT:
+        rows = [(height - OVER_AND_UNDER - taken - HEADER) // ROW for taken in (CURVE_LOW, curve)]
+        assert rows[0] == rows[1]
