@@ -319,10 +319,10 @@ class FeedForwardPanel(Panel):
     def _show_readout(self) -> None:
         """The cell in the map; its token only where that is not the one named beside it."""
         heat, grid = self.map.heat, self.map.grid
-        parts, cell = heat.readout(), heat.hovered or heat.selected
-        if parts and cell is not None and grid is not None and grid.start + cell[0] == self.ctx.selection.query:
-            parts = parts[2:]
-        self.readout.set_parts([("   ", "secondary"), *parts])
+        cell = heat.hovered or heat.selected
+        named = cell is not None and grid is not None and grid.start + cell[0] == self.ctx.selection.query
+        said = [heat.readout(brief=brief)[2 if named else 0 :] for brief in (0, 2, 3)]
+        self.readout.set_parts([("   ", "secondary"), *said[0]], *said)
 
     # widgets → state
 

@@ -235,7 +235,7 @@ class LensGrid(PointedSheet[Cell]):
             self._scene = self._make_scene(area, depths, positions)
         painter.drawPixmap(0, 0, self._scene)
         painter.save()
-        painter.setClipRect(area)
+        painter.setClipRect(area.adjusted(-1, -1, 1, 1))  # a frame is as thick at the outer cells
         self._paint_frames(painter)
         painter.restore()
         painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)

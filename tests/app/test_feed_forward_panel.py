@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
+from app.widgets.line_plot import PALE
 from app.widgets.ticks import figure
 from model.config import MoeSpec
 from model.loading import LoadedModel
@@ -23,6 +24,7 @@ from model.protocol.feed_forward_requests import GetNeurons, GetNorms, GetRouter
 from model.views.feed_forward import neurons_reply, norms_reply, router_reply
 from tests.app.model_bench import FAMILIES, ModelBench, bench_with
 from tests.app.saving import save
+from tests.app.test_theme import contrast
 from tests.model.tiny import llama, made, model_of
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -304,3 +306,25 @@ def test_every_family_shows_its_layer(qtbot: QtBot, tmp_path: Path, family: str,
         bench.selection.set_layer(layer)
         settled(qtbot, bench, panel)
         qtbot.waitUntil(lambda layer=layer: panel.reply.layer == layer)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["dark", "light"])
+def test_all_that_the_function_s_plot_draws_is_keyed_and_seen(
+    qtbot: QtBot, tmp_path: Path, name: Literal["dark", "light"]
+) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    panel.ctx.theme.set_choice(name)
+    settled(qtbot, bench, panel)
+    assert [(line.name, line.style) for line in panel.function.lines] == [
+        ("SiLU", "line"), (panel._token(9), "dots"), ("48 neurons", "bars"),
+    ]  # fmt: skip
+    assert panel._token(9).endswith(" (9)")
+    ground, colour = panel.ctx.theme.palette.panel, panel.function._pale(panel.function.lines[2])
+    seen = [c * PALE + g * (1 - PALE) for c, g in zip(colour.getRgbF()[:3], ground.getRgbF()[:3], strict=True)]
+    assert contrast(QColor.fromRgbF(*seen), ground) >= 1.8
+
+
+def test_norms_take_no_colour_that_means_something_else(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, llama()[1])
+    assert not {"green", "amber", "red"} & {line.colour for line in panel.norms.lines}
+    assert len({(line.colour, line.dashed) for line in panel.norms.lines}) == 3
