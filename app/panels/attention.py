@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SIDE_WIDTH, MOST_SIDE = 226, 460
 NARROW = 620
-SPLIT_SIDE = 196
+SPLIT_SIDE = 190
 UNDER, BESIDE = 150, 180
 """Px of height the lines need under the matrix, and of width beside it."""
 HELP = (

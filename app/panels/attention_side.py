@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.panels.attention_words import SIGNED_STAGES, metric_items, value_name
+from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, value_name
 from app.widgets.bar_table import BarTable
 from app.widgets.check_box import CheckBox
 from app.widgets.curve_plot import CurvePlot, Series
@@ -162,7 +162,9 @@ class SideView(QWidget):
     def _make_heads(self) -> QWidget:
         theme = self._ctx.theme
         self.metric_box = ValueCombo(theme, tr("Mark heads by"))
-        self.metric_box.set_choices([Choice(key=key, text=text) for key, text in metric_items()])
+        self.metric_box.set_choices([
+            Choice(key=key, text=text, short=metric_short().get(key, "")) for key, text in metric_items()
+        ])  # fmt: skip
         self.sort = CheckBox(theme, tr("sort"), tip=tr("Largest first instead of by layer"))
         self.sort.setEnabled(False)
         row = QHBoxLayout()

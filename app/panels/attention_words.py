@@ -50,6 +50,11 @@ def metric_items() -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
+def metric_short() -> dict[str, str]:
+    """The longest names of measures, for where they have no room."""
+    return {"first": tr("first token"), "previous": tr("previous token"), "distance": tr("distance")}
+
+
 def layer_text(layer: LayerChoice) -> str:
     """A layer, or all of them, as the panel names it."""
     return tr("All layers") if layer == "all" else tr("Layer {layer}", layer=layer)

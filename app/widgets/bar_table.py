@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 POSITION, TOKEN, BAR, VALUE = range(4)
-LEAST_BAR = 20
+LEAST_BAR, MOST_BAR = 20, 110
+PADDING = 3
+WITH_POINT = 100.0
+"""Values from there on are shown by their figures alone."""
 MEASURED = 16
 """Of the pieces so many, the longest, are measured for the width of their column."""
 
@@ -66,7 +69,7 @@ class BarModel(SheetModel):
         return len(self._order)
 
     def titles(self) -> tuple[str, ...]:
-        return (tr("rank") if self.ranked else "", tr("token"), "", self.value_name)
+        return (tr("rank") if self.ranked else tr("pos"), tr("token"), "", self.value_name)
 
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
@@ -81,7 +84,14 @@ class BarModel(SheetModel):
         value = float(self._values[position])
         if column == BAR:
             return Look(bars=((abs(value) / self._largest, SIGNS[value < 0] if self.signed else "accent"),))
-        return Look(figure(value, 3))
+        return Look(aligned(value, self._largest))
+
+    def widest_value(self) -> str:
+        """A value as wide as any, in zeros."""
+        return "0.00e-00" if self._largest >= WITH_POINT else "-0.0000" if self.signed else "0.0000"
+
+    def tip(self, row: int, column: int) -> str:
+        return self.spoken(row, column)
 
     def spoken(self, row: int, _column: int) -> str:
         position = self.position(row)
@@ -92,6 +102,15 @@ class BarModel(SheetModel):
 
     def _piece(self, position: int) -> str:
         return self._pieces[position] if position < len(self._pieces) else ""
+
+
+def aligned(value: float, largest: float) -> str:
+    """A value so that the decimal points of a column stand one under the other, where the largest one has a point; one
+    that would be no more than zeros by its power of ten."""
+    if largest >= WITH_POINT:
+        return figure(value, 3)
+    decimals = 4 if largest <= 1 else 3 if largest < 10 else 2
+    return f"{value:.0e}" if 0 < abs(value) < 0.5 * 10.0**-decimals else f"{value:.{decimals}f}"
 
 
 class BarTable(QTableView):
@@ -105,7 +124,7 @@ class BarTable(QTableView):
         self._theme = theme
         self._model = BarModel(self)
         self.setModel(self._model)
-        self.setItemDelegate(CellDelegate(theme, self))
+        self.setItemDelegate(CellDelegate(theme, self, padding=PADDING))
         dress_table(self, theme)
         self.setAccessibleName(label)
         self.clicked.connect(lambda index: self.positionClicked.emit(self._model.position(index.row())))
@@ -155,12 +174,13 @@ class BarTable(QTableView):
         titles = QFontMetricsF(self._theme.font("hint"))
         heading, _, _, name = self._model.titles()
         number = max(metrics.horizontalAdvance(self._model.longest_number()), titles.horizontalAdvance(heading))
-        position = round(number + 10)
-        value = round(max(metrics.horizontalAdvance("0.00e-00"), metrics.horizontalAdvance(name)) + 12)
+        position = round(number + 2 * PADDING + 2)
+        shown = max(metrics.horizontalAdvance(self._model.widest_value()), titles.horizontalAdvance(name))
+        value = math.ceil(shown + 2 * PADDING + 2)
         rest = max(40, self.viewport().width() - position - value)
         mono = QFontMetricsF(self._theme.font("mono"))
         widest = max((mono.horizontalAdvance(piece) for piece in self._model.long_pieces), default=0.0)
-        token = math.ceil(widest) + 2 * CellDelegate.PADDING
+        token = math.ceil(widest) + 2 * PADDING + 2
         # Where it is tight the bars give way first: a token cut short is not read, a short bar is.
-        bar = max(LEAST_BAR, min(round(rest * 0.34), self._theme.px(110), rest - token))
+        bar = max(LEAST_BAR, min(self._theme.px(MOST_BAR), rest - token))
         fit_columns(self, {POSITION: position, BAR: bar, VALUE: value}, flexible=TOKEN, least=rest - bar)

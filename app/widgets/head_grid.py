@@ -354,20 +354,22 @@ class HeadGrid(PointedSheet[Head]):
 
     def _layout(self) -> GridLayout:
         if self._layout_now is None:
-            metrics = QFontMetricsF(self._theme.font("hint"))
-            width = self.width() - self.verticalScrollBar().sizeHint().width() - 2
-            if self._sorted and self._metric is not None:
-                self._layout_now = by_rank(
-                    self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 6
-                )
-            else:
-                left = metrics.horizontalAdvance(str(max(self._n_layers - 1, 0))) + 8
-                brackets = metrics.height() + 6 if self._group > 1 else 0.0
-                self._layout_now = by_layer(
-                    (self._n_layers, self._n_heads), self._group, width=width, height=self.height(), left=left,
-                    header=metrics.height() + 6 + brackets, gap=5.0 if self._metric is not None else 2.0,
-                )  # fmt: skip
+            # Where no row is out of sight there is no scroll bar to leave room for.
+            self._layout_now = self._lay_out(self.width() - 2)
+            if self._layout_now.rows > self._layout_now.rows_in(self.height()):
+                self._layout_now = self._lay_out(self.width() - 2 - self.verticalScrollBar().sizeHint().width())
         return self._layout_now
+
+    def _lay_out(self, width: int) -> GridLayout:
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        if self._sorted and self._metric is not None:
+            return by_rank(self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 6)
+        left = metrics.horizontalAdvance(str(max(self._n_layers - 1, 0))) + 8
+        brackets = metrics.height() + 6 if self._group > 1 else 0.0
+        return by_layer(
+            (self._n_layers, self._n_heads), self._group, width=width, height=self.height(), left=left,
+            header=metrics.height() + 6 + brackets, gap=5.0 if self._metric is not None else 2.0,
+        )  # fmt: skip
 
     def _scroll(self) -> QPointF:
         """By whole rows down: none is cut at the brackets."""
