@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QTabBar, QToolButton, QWidget
 from shiboken6 import isValid
 
 from app.frame.docks import RADIUS, PanelDock
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 
-TAB_PADDING = 11
-"""Px at either side of a tab's text, as the style sheet has it."""
+TAB_PADDING, TAB_INSET = 11, 8
+"""Px at either side of a tab's text and before the first tab, as the style sheet has them."""
+SIDE, GAP, RIGHT = 24, 2, 8
+"""Px of a button, between two, and at their right."""
 
 
 class TabTools(QWidget):
-    """At the right of a tab bar: what the tabbed dock's own title bar would hold."""
+    """At the right of a tab bar: what the tabbed dock's own title bar would hold; where the tabs leave less room, one
+    button that has it all in a menu, which a right click on the tabs opens too."""
 
     def __init__(self, bar: QTabBar, theme: Theme, docks: Callable[[], list[PanelDock]]) -> None:
         super().__init__(bar)
         self._bar, self._theme, self._docks = bar, theme, docks
         row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 8, 0)
-        row.setSpacing(2)
+        row.setContentsMargins(0, 0, RIGHT, 0)
+        row.setSpacing(GAP)
+        self._folded = False
         self._buttons: list[tuple[QToolButton, str]] = []
-        for icon, tip, run in (
-            ("download", tr("Export this panel"), lambda dock: dock.panel.export()),
-            ("float", tr("Float this panel"), PanelDock.toggle_floating),
-            ("maximise", tr("Maximise this panel"), lambda dock: dock.maximiseAsked.emit()),
-            ("close", tr("Close this panel"), PanelDock.close),
-        ):
-            button = QToolButton()
-            button.setProperty("flat", True)
-            button.setFixedSize(24, 24)
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.setToolTip(tip)
-            button.setAccessibleName(tip)
+        for icon, tip, run in _tools():
+            button = self._button(tip)
             button.clicked.connect(lambda _checked=False, run=run: self._run(run))
             row.addWidget(button)
             self._buttons.append((button, icon))
         self.info = InfoButton(theme, "", "")
         row.addWidget(self.info)
+        self.more = self._button(tr("More about this panel"))
+        self.more.setText("⋯")
+        self.more.clicked.connect(lambda: self.open_menu(self.more.mapToGlobal(self.more.rect().bottomLeft())))
+        row.addWidget(self.more)
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        bar.customContextMenuRequested.connect(lambda at: self.open_menu(bar.mapToGlobal(at)))
         theme.changed.connect(self.restyle)
         bar.currentChanged.connect(self.follow)
         self.restyle()
@@ -64,19 +64,59 @@ class TabTools(QWidget):
         """The explanation is that of the dock in front."""
         dock = self.dock
         help_text = tr(dock.panel.help_text) if dock and dock.panel.help_text else ""
-        self.info.setVisible(bool(help_text))
-        self._buttons[0][0].setVisible(dock is not None and dock.panel.exports)
         if dock is not None:
             self.info.set_text(dock.windowTitle(), help_text, panel=dock.panel.panel_id)
+        self._show()
+
+    def menu(self) -> QMenu:
+        """What the buttons do, for the dock in front."""
+        menu, dock = QMenu(self), self.dock
+        for icon, tip, run in _tools():
+            if dock is not None and (icon != "download" or dock.panel.exports):
+                action = menu.addAction(self._theme.icon(icon, "secondary", 14), tip)
+                action.triggered.connect(lambda _checked=False, run=run: self._run(run))
+        if dock is not None and dock.panel.help_text:
+            menu.addSeparator()
+            about = menu.addAction(
+                self._theme.icon("info", "secondary", 14), tr("About {title}", title=dock.windowTitle())
+            )
+            about.triggered.connect(self.info.open)
+        menu.aboutToHide.connect(menu.deleteLater)
+        return menu
+
+    def open_menu(self, at: QPoint) -> None:
+        """Opens the menu at a point of the screen."""
+        self.menu().popup(at)
 
     def place(self) -> None:
-        """At the right end, in the middle of the bar's height; away where the tabs need the room."""
+        """At the right end, in the middle of the bar's height; folded into one button where the tabs leave no room for
+        all, away where they need even that."""
+        fit_tabs(self._bar, RIGHT + SIDE)
+        last = self._bar.tabRect(self._bar.count() - 1)
+        room = self._bar.width() - last.right() - 1
+        whole = RIGHT + sum(SIDE + GAP for _ in (*self._buttons, self.info))
+        self._folded = whole > room
+        self._show()
         self.adjustSize()
-        fit_tabs(self._bar)
-        tabs = sum(self._bar.tabRect(index).width() for index in range(self._bar.count()))
-        self.setVisible(tabs + self.width() <= self._bar.width())
+        self.setVisible(room >= RIGHT + SIDE)
         self.move(self._bar.width() - self.width(), (self._bar.height() - self.height()) // 2)
         self.raise_()
+
+    def _show(self) -> None:
+        dock = self.dock
+        for button, icon in self._buttons:
+            button.setVisible(not self._folded and (icon != "download" or (dock is not None and dock.panel.exports)))
+        self.info.setVisible(not self._folded and dock is not None and bool(dock.panel.help_text))
+        self.more.setVisible(self._folded)
+
+    def _button(self, name: str) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("flat", True)
+        button.setFixedSize(SIDE, SIDE)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.setToolTip(name)
+        button.setAccessibleName(name)
+        return button
 
     def restyle(self) -> None:
         """Icons of the theme in force."""
@@ -90,10 +130,21 @@ class TabTools(QWidget):
             run(dock)
 
 
-def fit_tabs(bar: QTabBar) -> None:
-    """Sets tabs close together where they would not all fit otherwise: a tab cut by arrows cannot be read."""
+def _tools() -> tuple[tuple[str, str, Callable[[PanelDock], object]], ...]:
+    """Icon, name and action of each tool."""
+    return (
+        ("download", tr("Export this panel"), lambda dock: dock.panel.export()),
+        ("float", tr("Float this panel"), PanelDock.toggle_floating),
+        ("maximise", tr("Maximise this panel"), lambda dock: dock.maximiseAsked.emit()),
+        ("close", tr("Close this panel"), PanelDock.close),
+    )
+
+
+def fit_tabs(bar: QTabBar, beside: int) -> None:
+    """Sets tabs close together where they and `beside` px would not all fit otherwise: a tab cut by arrows cannot be
+    read."""
     texts = sum(bar.fontMetrics().horizontalAdvance(bar.tabText(index)) for index in range(bar.count()))
-    tight = texts + bar.count() * 2 * TAB_PADDING > bar.width()
+    tight = texts + bar.count() * 2 * TAB_PADDING + TAB_INSET + beside > bar.width()
     if tight != bool(bar.property("tight")):
         bar.setProperty("tight", tight)
         bar.style().unpolish(bar)

@@ -30,7 +30,7 @@ class MenuBar(QMenuBar):
         self._more: dict[str, Fill] = {}
         self._name = QLabel("Decoderscope")
         self._name.setTextFormat(Qt.TextFormat.PlainText)
-        self._name.setContentsMargins(14, 0, 6, 0)
+        self._name.setContentsMargins(4, 0, 10, 0)
         self._name.setFont(theme.font("title"))
         self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)
         self.menus: Mapping[str, QMenu] = {name: self._add(name) for name in MENUS}

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 HEIGHT = 28
-PADDING = 12
+PADDING, TIGHT = 12, 8
 GAP = 8
+SPACING, MARGIN = 8, 12
 NARROW = 1180
+USUAL = "PREFILL 88 tok 888 ms    DECODE 88 tok 88.8 tok/s    context 888 / 8,888"
+"""The least the buttons leave room for, so that they keep their widths while a run grows."""
 Form = tuple[tuple[str, str], ...]
 """Texts and their voices, from left to right."""
 
@@ -31,7 +34,8 @@ class BarButton(QAbstractButton):
     def __init__(self, theme: Theme, text: str, hint: str = "", *, primary: bool = False, arrow: bool = False) -> None:
         super().__init__()
         self._theme, self._hint, self._primary, self._arrow = theme, hint, primary, arrow
-        self.compact = False
+        self.form = 0
+        """0: all is said; 1: no keys; 2: no kind of the value either, and less room around the words."""
         self.setText(text)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -41,7 +45,18 @@ class BarButton(QAbstractButton):
     @property
     def hint(self) -> str:
         """What is shown in secondary colour now."""
-        return "" if self.compact and not self._arrow else self._hint
+        return "" if self.form >= (2 if self._arrow else 1) else self._hint
+
+    @property
+    def _padding(self) -> int:
+        return TIGHT if self.form == 2 else PADDING
+
+    def set_form(self, form: int) -> None:
+        """How much is said."""
+        if form != self.form:
+            self.form = form
+            self.updateGeometry()
+            self.update()
 
     def set_parts(self, text: str, hint: str) -> None:
         if (text, hint) == (self.text(), self._hint):
@@ -52,7 +67,7 @@ class BarButton(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * PADDING
+        width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * self._padding
         if self.hint:
             width += QFontMetricsF(self._theme.font("hint")).horizontalAdvance(self.hint) + GAP
         return QSize(round(width + (14 if self._arrow else 0)) + 1, self._theme.px(HEIGHT))
@@ -83,7 +98,7 @@ class BarButton(QAbstractButton):
         painter.setPen(QPen(edge, 1))
         painter.setBrush(fill)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        area = QRectF(self.rect()).adjusted(PADDING, 0, -PADDING, 0)
+        area = QRectF(self.rect()).adjusted(self._padding, 0, -self._padding, 0)
         bold = self._text_font()
         painter.setFont(bold)
         painter.setPen(text)
@@ -96,7 +111,7 @@ class BarButton(QAbstractButton):
             painter.setOpacity(0.8 if self._primary else 1.0)
             painter.drawText(area.adjusted(shift, 0.5, 0, 0.5), align, self.hint)
         if self._arrow:
-            x, y = self.width() - PADDING - 3, self.height() / 2 + 1.5
+            x, y = self.width() - self._padding - 3, self.height() / 2 + 1.5
             painter.setOpacity(1)
             painter.setPen(QPen(colours.secondary, 1.3))
             painter.drawPolyline([QPointF(x - 3.5, y - 3), QPointF(x, y + 0.5), QPointF(x + 3.5, y - 3)])
@@ -125,14 +140,22 @@ class CostReadout(QWidget):
         if full == self._forms[0]:
             return
         self._forms = (full, *(cost_parts(session, short=short, apart=apart) for short in range(1, 6)))
-        plain = "".join(text for text, _ in self._forms[0])
-        self.setAccessibleDescription(plain)
-        self.setToolTip(f"{tr('The run is of another text than the prompt box holds.')}\n{plain}" if apart else plain)
+        words = ["".join(text for text, _ in self._forms[0])]
+        if len(session.path_nodes()):
+            words.append(tr("tok/s: one token in the time of the median decode step"))
+        self.setAccessibleDescription("\n".join(words))
+        if apart:
+            words.insert(0, tr("The run is of another text than the prompt box holds."))
+        self.setToolTip("\n".join(words))
         self.update()
 
     def text(self) -> str:
         """The full text."""
         return "".join(text for text, _ in self._forms[0])
+
+    def full_width(self) -> float:
+        """Px of all its words, or of those of a usual short run."""
+        return max(self._width(self._forms[0]), self._width(((USUAL, "strong"),)))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -202,8 +225,8 @@ class RunBar(QToolBar):
         self.toggleViewAction().setVisible(False)
         holder = QWidget()
         row = QHBoxLayout(holder)
-        row.setContentsMargins(12, 6, 12, 6)
-        row.setSpacing(8)
+        row.setContentsMargins(MARGIN, 6, MARGIN, 6)
+        row.setSpacing(SPACING)
         self.model = BarButton(theme, tr("No model"), "", arrow=True)
         self.model.setAccessibleName(tr("Model, dtype and device"))
         self.prefill = BarButton(theme, tr("Prefill"), "Ctrl ⏎", primary=True)
@@ -222,6 +245,8 @@ class RunBar(QToolBar):
         self._wire("run.run", self.run)
         self._wire("run.stop", self.stop)
         self._menu: Callable[[], QMenu] | None = None
+        self._fitted = 0.0
+        theme.changed.connect(self._fit)
         self.model.clicked.connect(self._open_menu)
         commands.refreshed.connect(self.refresh)
         self.refresh()
@@ -243,7 +268,10 @@ class RunBar(QToolBar):
         else:
             hint = tr("recorded") if model.recorded else f"{model.dtype} · {model.device}"
             self.model.set_parts(model.name, hint)
+            self.model.setToolTip(f"{model.name} · {hint}")
         self.readout.set_session(self._session)
+        if self.readout.full_width() > self._fitted:
+            self._fit()
 
     @property
     def _buttons(self) -> tuple[tuple[str, BarButton], ...]:
@@ -266,12 +294,19 @@ class RunBar(QToolBar):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        compact = self.width() < self._theme.px(NARROW)
-        if compact != self.prefill.compact:
-            for _, button in self._buttons:
-                button.compact = compact
-                button.updateGeometry()
-                button.update()
+        self._fit()
+
+    def _fit(self) -> None:
+        """The buttons say as much as leaves the run's cost its units; a run that grows takes room, it gives none."""
+        buttons = (self.model, *(button for _, button in self._buttons))
+        self._fitted = self.readout.full_width()
+        for form in (0, 1, 2):
+            for button in buttons:
+                button.set_form(form)
+            taken = sum(button.sizeHint().width() for button in buttons) + len(buttons) * SPACING + 2 * MARGIN
+            wide = form or self.width() >= self._theme.px(NARROW)
+            if wide and taken + self._fitted <= self.width():
+                return
 
 
 def _ms(value: float) -> str:

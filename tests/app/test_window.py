@@ -9,11 +9,13 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.commands import Command
+from app.frame.dock_tabs import TabTools
 from app.frame.drops import refuse_path
+from app.frame.toolbar import MARGIN, SPACING
 from app.keys import typing
 from app.main import Application
 from app.notify import Trouble, WayOut
@@ -336,3 +338,53 @@ def test_a_layout_of_ones_own_is_left_alone(application: Application, qtbot: QtB
     window.resize(1000, 640)
     qtbot.wait(400)
     assert not docks["attention"].tabbed
+
+
+def test_docks_that_share_a_place_keep_their_tools(application: Application, qtbot: QtBot) -> None:
+    window = application.window
+    window.resize(1000, 700)
+    window.reset_layout()
+
+    def shared() -> TabTools | None:
+        bars = [bar for bar in window.area.findChildren(QTabBar) if bar.isVisible() and bar.count() > 5]
+        return bars[0].findChild(TabTools) if len(bars) == 1 else None
+
+    def folded() -> bool:
+        tools = shared()
+        return tools is not None and tools.isVisible() and tools.more.isVisible()
+
+    qtbot.waitUntil(lambda: window.docks["attention"].tabbed and folded())
+    tools = shared()
+    assert tools is not None
+    bar, dock = tools.parentWidget(), tools.dock
+    assert isinstance(bar, QTabBar)
+    assert dock is not None
+    assert tools.x() > bar.tabRect(bar.count() - 1).right()
+    menu = tools.menu()
+    texts = [action.text() for action in menu.actions() if action.text()]
+    export = ["Export this panel"] if dock.panel.exports else []
+    others = ["Float this panel", "Maximise this panel", "Close this panel"]
+    assert texts == [*export, *others, f"About {dock.windowTitle()}"]
+    next(action for action in menu.actions() if action.text() == "Float this panel").trigger()
+    assert dock.isFloating()
+    window.resize(1400, 900)
+    window.reset_layout()
+    qtbot.waitUntil(lambda: not window.docks["attention"].tabbed)
+    qtbot.waitUntil(lambda: shared() is not None and not folded())
+    wide = shared()
+    assert wide is not None
+    qtbot.waitUntil(wide.info.isVisible)
+
+
+def test_the_toolbar_gives_up_its_hints_before_units(application: Application) -> None:
+    bar = application.window.run_bar
+    buttons = (bar.model, *(button for _, button in bar._buttons))
+    forms = []
+    for width in range(1500, 700, -20):
+        bar.resize(width, bar.height())
+        assert len({button.form for button in buttons}) == 1
+        forms.append(bar.model.form)
+        taken = sum(button.sizeHint().width() for button in buttons) + len(buttons) * SPACING + 2 * MARGIN
+        assert bar.model.form == 2 or taken + bar.readout.full_width() <= width
+    assert forms == sorted(forms)
+    assert set(forms) == {0, 1, 2}
