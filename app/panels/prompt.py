@@ -222,7 +222,7 @@ class PromptPanel(Panel):
     def _options(self) -> QHBoxLayout:
         session = self.ctx.session
         row = QHBoxLayout()
-        row.setSpacing(10)
+        row.setSpacing(8)
         theme = self.ctx.theme
         self.special = CheckBox(theme, tr("Special"), tip=tr("Add the tokens the model expects around a text (BOS …)"))
         self.special.setChecked(session.prompt.add_special)
@@ -233,7 +233,8 @@ class PromptPanel(Panel):
         self.chat.setChecked(session.prompt.chat)
         self.chat.toggled.connect(lambda on: session.prompt.set_options(chat=on))
         examples = QToolButton()
-        examples.setText(tr("Examples"))
+        examples.setText(tr("Examples") + " ▾")
+        examples.setAccessibleName(tr("Examples"))
         examples.setProperty("compact", True)
         examples.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(examples)
@@ -281,7 +282,7 @@ class PromptPanel(Panel):
             self._show_tokens(session)
             self.expected.hide_if_gone(session.run_id if self._follows_run() else None, session.length)
         self.count.setText(self._count_text(session))
-        self.count.setToolTip(plain_tip(self.count.text()))
+        self.count.setToolTip(plain_tip(self._count_tip()))
         can = session.can_run and not session.busy and bool(session.prompt_text)
         self.apart.show_text(other_text(session), can_prefill=can)
         if "query" in changes or changes & {Topic.PROMPT, Topic.RUN, Topic.NODE}:
@@ -342,21 +343,31 @@ class PromptPanel(Panel):
             return session.prompt.notice
         n = len(session.prompt.tokens)
         left = session.model.n_ctx - n
-        text = (
-            tr("{n} tokens · {left} left", n=f"{n:,}", left=f"{left:,}")
-            if left >= 0
-            else tr("{n} tokens · {over} too many for the context", n=f"{n:,}", over=f"{-left:,}")
-        )
         kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
-        if n and 0 < budget < kept:
-            text += " · " + tr("needs {bytes} of {budget}", bytes=size(kept), budget=size(budget))
+        amounts = {"n": f"{n:,}", "bytes": size(kept), "left": f"{left:,}"}
+        if left < 0:
+            text = tr("{n} tokens · {over} too many for the context", n=f"{n:,}", over=f"{-left:,}")
+        elif n and 0 < budget < kept:
+            text = tr("{n} tokens need {bytes} of {budget} and leave {left}", budget=size(budget), **amounts)
+        elif n == 1:
+            text = tr("1 token takes {bytes} and leaves {left}", **amounts)
         elif n:
-            text += " · " + tr("keeps {bytes}", bytes=size(kept))
+            text = tr("{n} tokens take {bytes} and leave {left}", **amounts)
+        else:
+            text = tr("0 tokens · {left} left", left=f"{left:,}")
         stats = session.prompt_stats
         if stats and self._follows_run() and math.isfinite(stats.reply.mean_cross_entropy):
             entropy, perplexity = stats.reply.mean_cross_entropy, stats.reply.perplexity
             text += "\n" + tr("{h} nats/token · perplexity {p}", h=f"{entropy:.2f}", p=f"{perplexity:,.1f}")
         return text
+
+    def _count_tip(self) -> str:
+        """The line, and what two of its numbers are."""
+        return "\n".join((
+            self.count.text(),
+            tr("leave: tokens of the context after the prompt alone; KV cache counts from all tokens so far"),
+            tr("take: what a run of them keeps in memory, K and V and what the panels show"),
+        ))  # fmt: skip
 
     def _strip_query(self) -> int | None:
         return self.ctx.selection.query if self._follows_run() and self.ctx.session.length else None

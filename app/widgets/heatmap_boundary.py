@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SAMPLE, SAMPLE_GAP, BAR_GAP = 16.0, 6.0, 16.0
 """Px of the piece of line before words beside the colour bar, and the gaps after it and before it."""
-MOST_WIDTH, LEAST_LINES = 0.45, 9
+MOST_WIDTH, LEAST_LINES = 0.52, 9
 FEW_WIDTH, FEW_LINES = 0.3, 4
 """Words on the cells take at most this share of the width where there is height for so many lines of text; the second
 pair where there is no place for them elsewhere."""

@@ -40,7 +40,7 @@ def test_language_is_switched_live_and_back(qapp: object) -> None:
     try:
         assert i18n.set_language("zh_CN") == "zh_CN"
         assert i18n.tr("Prompt") == "提示词"
-        assert i18n.tr("{n} tokens · {left} left", n=3, left=5) == "3 个词元 · 剩余 5"
+        assert i18n.tr("0 tokens · {left} left", left=5) == "0 个词元 · 剩余 5"
     finally:
         i18n.set_language("en")
     assert i18n.tr("Prompt") == "Prompt"
