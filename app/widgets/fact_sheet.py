@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QFontMetrics,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QGridLayout, QLabel, QMenu, QScrollArea, QWidget
 
 from app.i18n import tr
@@ -21,7 +28,7 @@ Fact = tuple[str, str]
 
 
 class FactSheet(QScrollArea):
-    """Text can be selected; Ctrl+C copies all where nothing is."""
+    """Text can be selected; Ctrl+C copies all where nothing is. Unscrolled, its last line in sight is whole."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,6 +71,7 @@ class FactSheet(QScrollArea):
         self._grid.setRowStretch(self._grid.rowCount(), 0)
         for row in range(self._grid.rowCount() + 1):
             self._grid.setRowStretch(row, 1 if row == len(self._facts) else 0)
+        self._end_whole()
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -76,6 +84,20 @@ class FactSheet(QScrollArea):
     def needed_height(self) -> int:
         """Px that all facts take at the present width."""
         return self._grid.totalHeightForWidth(self.viewport().width())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._end_whole()
+
+    def _end_whole(self) -> None:
+        """Leaves the px under the last line that fits empty."""
+        room, line, spare = self.height(), QFontMetrics(self._theme.font("table")).lineSpacing(), 0
+        if self.needed_height() > room:
+            self._grid.activate()
+            ends = (right.y() + line * (at + 1) for _, right in self._labels for at in range(right.height() // line))
+            spare = room - max((end for end in ends if end <= room), default=room)
+        if spare != self.viewportMargins().bottom():
+            self.setViewportMargins(0, 0, 0, spare)
 
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(360), self._theme.px(180))
@@ -116,6 +138,7 @@ class FactSheet(QScrollArea):
         for pair in self._labels:
             for label in pair:
                 label.setFont(self._theme.font("table"))
+        self._end_whole()
 
 
 def _in_brief(word: str) -> str:

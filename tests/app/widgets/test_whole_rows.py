@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication, QTableView
 from pytestqt.qtbot import QtBot
 
@@ -13,6 +14,7 @@ from app.theme import Theme
 from app.widgets.bar_table import BarTable
 from app.widgets.data_table import Column as Figures
 from app.widgets.data_table import DataTable
+from app.widgets.fact_sheet import FactSheet
 from app.widgets.fact_table import Cell, Column, FactTable
 from app.widgets.table_style import LEAST_ROW, rows_in
 
@@ -74,3 +76,22 @@ def test_rows_that_come_later_are_whole_too(qtbot: QtBot) -> None:
     table.set_rows([(Cell(text=f"fact {row}"), Cell(text=str(row))) for row in range(7)])
     assert table.rowHeight(0) == 19
     assert table.viewport().height() >= 7 * 19
+
+
+def test_a_sheet_of_sentences_ends_with_a_whole_line(qtbot: QtBot) -> None:
+    theme = Theme("dark")
+    sheet = FactSheet(theme, "sheet")
+    qtbot.addWidget(sheet)
+    sheet.set_facts([(f"fact {n}", "so many words that they take more than a line of it " * 2) for n in range(8)])
+    sheet.show()
+    line = QFontMetrics(theme.font("table")).lineSpacing()
+    for height in range(80, 200, 9):
+        sheet.resize(280, height)
+        QApplication.processEvents()
+        end = sheet.viewport().height()
+        inside = [right for _, right in sheet._labels if right.y() < end]
+        assert (end - inside[-1].y()) % line == 0
+        assert height - end <= line + 8
+    sheet.resize(280, sheet.needed_height() + 60)
+    QApplication.processEvents()
+    assert sheet.viewport().height() == sheet.height()
