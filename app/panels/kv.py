@@ -105,15 +105,16 @@ class KvPanel(Panel):
         )
         self.plot.positionClicked.connect(self.ctx.selection.set_key)
         self.layers.rowChosen.connect(self.ctx.selection.set_layer)
-        theme.changed.connect(self._fit_button)
+        theme.changed.connect(self._refit)
 
     def _keep_card(self, key: str) -> None:
         """Remembers which cards were chosen, in this order."""
         before = self.ctx.settings.panel("kv").get("cards", ())
         self.ctx.settings.update_panel("kv", cards=[*(other for other in before if other != key), key])
 
-    def _fit_button(self) -> None:
+    def _refit(self) -> None:
         self.measure.setFixedHeight(self.ctx.theme.px(26))
+        self._fit_heads()
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:

@@ -354,3 +354,12 @@ def test_under_a_switch_the_formula_stays_where_there_is_height(qtbot: QtBot, tm
     assert caption.text().startswith("2·L·K·D·N·bytes = ")
     panel.resize(480, 170)
     qtbot.waitUntil(lambda: not caption.isVisible())
+
+
+def test_layouts_of_heads_stay_in_sight_when_the_text_grows(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench, _run = shown(qtbot, tmp_path)
+    panel.ctx.theme.set_text_scale(1.25)
+    heads = panel.heads
+    qtbot.waitUntil(lambda: heads.rowAt(heads.viewport().height() - 1) in {-1, len(heads.rows) - 1})
+    assert not heads.verticalScrollBar().isVisible()
+    panel.ctx.theme.set_text_scale(1.0)
