@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRect
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QFontMetricsF
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.panels.step_table import HEADER, ROW
@@ -14,6 +14,8 @@ from app.panels.timeline import CURVE, CURVE_LOW, OVER_AND_UNDER, SHORT, curve_h
 from app.theme import Theme
 from app.widgets.candidate_table import BAR, FINAL, RAW, CandidateTable
 from app.widgets.cdf_plot import MARK, CdfPlot
+from app.widgets.mapping import Linear
+from app.widgets.slider_row import SliderRow, TravelSlider
 from app.widgets.swatch_header import SwatchHeader
 from model.protocol.values import Candidate
 
@@ -38,7 +40,7 @@ def table(qtbot: QtBot, theme: Theme, width: int) -> CandidateTable:
     return shown
 
 
-@pytest.mark.parametrize("width", [208, 302, 427])
+@pytest.mark.parametrize("width", [208, 320, 427])
 def test_bars_are_long_enough_to_compare_and_have_a_legend(qtbot: QtBot, theme: Theme, width: int) -> None:
     shown = table(qtbot, theme, width)
     assert shown.columnWidth(BAR) >= (40 if width == 208 else 52)
@@ -53,7 +55,7 @@ def test_bars_are_long_enough_to_compare_and_have_a_legend(qtbot: QtBot, theme: 
 
 
 def test_a_short_bar_has_square_ends(qtbot: QtBot, theme: Theme) -> None:
-    shown = table(qtbot, theme, 302)
+    shown = table(qtbot, theme, 320)
     cell = shown.visualRect(shown.model().index(1, BAR))
     picture = shown.viewport().grab(cell).toImage()
     solid = [y for y in range(picture.height()) if _near(picture.pixelColor(4, y), theme.palette.accent)]
@@ -93,3 +95,26 @@ def test_the_curve_takes_only_what_the_steps_leave(theme: Theme, height: int) ->
     if height < SHORT:
         rows = [(height - OVER_AND_UNDER - taken - HEADER) // ROW for taken in (CURVE_LOW, curve)]
         assert rows[0] == rows[1]
+
+
+def test_a_narrow_row_keeps_a_slider_to_travel_and_a_reset_for_what_was_changed(qtbot: QtBot, theme: Theme) -> None:
+    row = SliderRow(theme, "top-p", Linear(low=0, high=1, step=0.01, default=0.9), label_width=78)
+    qtbot.addWidget(row)
+    row.resize(208, 21)
+    row.show()
+    qtbot.waitExposed(row)
+    slider, reset = row.findChild(TravelSlider), row.findChild(QToolButton)
+    assert slider is not None
+    assert reset is not None
+    QApplication.processEvents()
+    before = slider.width()
+    assert before >= 70
+    assert not reset.isVisible()
+    row.set_value(0.8)
+    QApplication.processEvents()
+    assert reset.isVisible()
+    assert slider.width() == before  # the knob stays under the mouse that moves it
+    assert reset.focusPolicy() & Qt.FocusPolicy.TabFocus
+    assert reset.accessibleName() == "Reset top-p"
+    reset.click()
+    assert row.value() == 0.9
