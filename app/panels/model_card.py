@@ -40,6 +40,8 @@ PICTURED, PICTURED_MOST = (1640, 480), 2400
 """Px at 100 % text of its picture: at least, and of height at most."""
 DRAWN = 420
 """Px of height at 100 % text from which the model is drawn too."""
+SWITCH, HALVED = 400, 300
+"""Px at 100 % text: of width that one switch for all cards needs, and of height from which there are two."""
 HELP = (
     "What this model is made of. Parameters are counted from its configuration and must fit the file exactly. A token "
     "costs about two operations for each parameter it is multiplied with: a multiplication and an addition.\n\n"
@@ -244,6 +246,9 @@ def plan(width: float, height: float) -> Plan:
         groups, widths = ((*words, "source"), ("parts", "costs"), ("checks",)), (5, 4, 4)
     elif width >= 520:
         groups, widths = ((*words, "source"), ("parts", "costs", "checks")), (1, 1)
+    elif width < SWITCH and height >= HALVED:
+        slots = (Slot(cards=(*words, "source")), Slot(cards=("parts", "costs", "checks"), row=1))
+        return Plan(slots=slots, widths=(1,), heights=(6, 5))
     else:
         groups, widths = ((*words, "parts", "costs", "source", "checks"),), (1,)
     return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(groups)), widths=widths)

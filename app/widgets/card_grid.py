@@ -152,16 +152,16 @@ class CardGrid(QWidget):
                          tops[last_row] + heights[last_row] - tops[slot.row])  # fmt: skip
             front = max(slot.cards, key=lambda key: self._front.get(key, 0))
             shared = len(slot.cards) > 1
-            below = rect
+            below, taken = rect, 0
             if shared:
                 switch = self._switch(slot.cards)
                 switch.set_key(front)
                 switch.setGeometry(QRect(rect.topLeft(), switch.sizeHint()))
                 switch.show()
                 used.add(slot.cards)
-                below = rect.adjusted(0, switch.height() + 4, 0, 0)
+                below, taken = rect.adjusted(0, switch.height() + 4, 0, 0), switch.width() + 8
             for key in slot.cards:
-                self._put(self.cards[key], rect, below, front=key == front, shared=shared)
+                self._put(self.cards[key], rect, below, taken, front=key == front, shared=shared)
         placed = {key for slot in self._plan.slots for key in slot.cards}
         for key in self.cards.keys() - placed:
             self.cards[key].hide()
@@ -169,17 +169,20 @@ class CardGrid(QWidget):
             if cards not in used:
                 switch.hide()
 
-    def _put(self, card: Card, rect: QRect, below: QRect, *, front: bool, shared: bool) -> None:
-        card.set_shared(shared=shared, height=below.height())
-        card.setGeometry(below)
-        card.setVisible(front)
+    def _put(self, card: Card, rect: QRect, below: QRect, taken: int, *, front: bool, shared: bool) -> None:
+        """A card `below` a switch that has `taken` px of `rect`'s first line; a tool that has no room beside that is on
+        the next line."""
         if card.tool is not None:
-            size = card.tool.sizeHint()
-            high = self._theme.px(TOOL_HEAD)
-            corner = QPoint(rect.right() + 1 - size.width(), rect.top() + (high - size.height()) // 2)
+            size, high, top = card.tool.sizeHint(), self._theme.px(TOOL_HEAD), rect.top()
+            if taken and taken + size.width() > rect.width():
+                top, below = below.top(), below.adjusted(0, high + 4, 0, 0)
+            corner = QPoint(rect.right() + 1 - size.width(), top + (high - size.height()) // 2)
             card.tool.setGeometry(QRect(corner, size))
             card.tool.setVisible(front)
             card.tool.raise_()
+        card.set_shared(shared=shared, height=below.height())
+        card.setGeometry(below)
+        card.setVisible(front)
 
     def _switch(self, cards: tuple[str, ...]) -> Segmented:
         """The switch of cards that share a place; kept, as the same places come back."""

@@ -210,3 +210,19 @@ def test_its_picture_cuts_nothing_and_says_which_model_it_is(qtbot: QtBot, tmp_p
     assert (panel.width(), panel.height()) == (900, 220)
     made = picture(panel)
     assert made.width() / made.devicePixelRatio() >= 1640
+
+
+@pytest.mark.parametrize("size", [(1360, 180), (900, 180), (600, 180), (460, 560), (330, 420), (388, 560)])
+@pytest.mark.parametrize("scale", [1.0, 1.25])
+def test_the_button_of_the_checks_lies_on_no_switch(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int], scale: float
+) -> None:
+    panel, _bench = shown(qtbot, tmp_path, size=(round(size[0] * scale), round(size[1] * scale)))
+    panel.ctx.theme.set_text_scale(scale)
+    panel.grid.show_card("checks")
+    button, checks = panel.check_all, panel.grid.cards["checks"]
+    assert button.isVisible() and panel.grid.rect().contains(button.geometry())
+    for switch in panel.grid.switches:
+        assert not switch.geometry().intersects(button.geometry())
+        assert panel.grid.rect().contains(switch.geometry())
+    assert not checks.body.geometry().translated(checks.pos()).intersects(button.geometry())
