@@ -79,7 +79,8 @@ class Order:
     def _sorted(self, at_least: int) -> Ids:
         values = self.values if self._finite is None else np.where(self._finite, self.values, -np.inf)
         if at_least == 1:  # greedy: the first of equals is the one with the smallest id
-            return np.argmax(values, keepdims=True)
+            best: Ids = np.argmax(values, keepdims=True)
+            return best
         if at_least >= self.n:
             return np.argsort(-values, kind="stable")[: self.n]
         sample = values[::_SAMPLED]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSplitter, QWidget
 
@@ -56,6 +56,8 @@ class AttentionPanel(Panel):
     area: ClassVar[str] = "center"
     needs: ClassVar[Need] = "run"
 
+    _resized = Signal()
+
     def build(self) -> None:
         self.controls = AttentionControls(self.ctx)
         self.side = SideView(self)
@@ -81,12 +83,13 @@ class AttentionPanel(Panel):
         self.body.addWidget(self.pages)
         self.body.addWidget(self._split, 1)
         self._beside, self._instead = True, False
-        self._own_sizes = self._own_lines = False
+        self._own_sizes = self._own_lines = self._is_resizing = False
         self._line_sizes = [1, 1]
         self._split.splitterMoved.connect(self._on_split_moved)
         self._left.splitterMoved.connect(self._on_lines_moved)
         self._arrange()
         self._connect_map(self.main)
+        self._resized.connect(self._after_resize, Qt.ConnectionType.QueuedConnection)
         self.pages.keyChanged.connect(self._choose_page)
         self.side.pageChanged.connect(lambda _page: self._show_side())
         self.controls.gridToggled.connect(self.toggle_grid)
@@ -166,6 +169,13 @@ class AttentionPanel(Panel):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        if not self._is_resizing:
+            self._is_resizing = True
+            self._resized.emit()
+
+    def _after_resize(self) -> None:
+        # In a turn of its own, before the paint: moving widgets to another parent is as dear as the whole of a layout.
+        self._is_resizing = False
         self._show_side()
 
     def _show_side(self) -> None:
