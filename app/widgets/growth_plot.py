@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
@@ -81,6 +81,8 @@ class GrowthPlot(CursorPlot):
         super().__init__(theme, tr("Bytes of the KV cache by position"), parent)
         self._growth: Growth | None = None
         self._tokens: Sequence[PathToken] = ()
+        self._rect: QRectF | None = None
+        self._scene: QPixmap | None = None
 
     # state → widget
 
@@ -88,7 +90,14 @@ class GrowthPlot(CursorPlot):
         if growth != self._growth:
             self._growth = growth
             self.describe(self.hovered)
-            self.update()
+            self.redraw()
+
+    def redraw(self) -> None:
+        self._rect = self._scene = None
+        self.update()
+
+    def resizeEvent(self, _event: QResizeEvent) -> None:
+        self.redraw()
 
     def set_tokens(self, tokens: Sequence[PathToken]) -> None:
         """The tokens of the text, for the readout."""
@@ -118,7 +127,12 @@ class GrowthPlot(CursorPlot):
     # geometry
 
     def plot_rect(self) -> QRectF:
-        """Where the lines are drawn."""
+        """Where the lines are drawn; measured once, as a paint event asks often."""
+        if self._rect is None:
+            self._rect = self._measured_rect()
+        return QRectF(self._rect)
+
+    def _measured_rect(self) -> QRectF:
         metrics = QFontMetricsF(self._theme.font("hint"))
         left = metrics.horizontalAdvance("888 MB") + 8
         words = (line for _, _, lines in self.layout_words() for line in lines)
@@ -195,19 +209,40 @@ class GrowthPlot(CursorPlot):
     # painting
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter, plot, growth = QPainter(self), self.plot_rect(), self._growth
-        painter.setFont(self._theme.font("hint"))
-        metrics = QFontMetricsF(self._theme.font("hint"))
+        growth, ratio = self._growth, self.devicePixelRatioF()
         if growth is None or not growth.length:
             return
-        high = self._high()
+        if self._scene is None or self._scene.devicePixelRatio() != ratio:
+            self._scene = self._draw_scene(ratio, growth)
+        painter, plot = QPainter(self), self.plot_rect()
+        painter.drawPixmap(0, 0, self._scene)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_marks(painter, plot, growth, self._high())
+        if self._reads:
+            font = self._theme.font("hint")
+            metrics = QFontMetricsF(font)
+            painter.setFont(font)
+            painter.setPen(self._theme.palette.text)
+            words = self.readout(self.width() - plot.left())
+            painter.drawText(QPointF(plot.left(), metrics.height() + metrics.ascent()), words)
+
+    # inside
+
+    def _draw_scene(self, ratio: float, growth: Growth) -> QPixmap:
+        """Everything that stays under a moving mouse."""
+        pixmap = QPixmap(max(1, round(self.width() * ratio)), max(1, round(self.height() * ratio)))
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter, plot, high = QPainter(pixmap), self.plot_rect(), self._high()
+        font, colours = self._theme.font("hint"), self._theme.palette
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
         self._paint_ground(painter, plot, growth)
         self._paint_axes(painter, plot, growth, high, metrics)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_layouts(painter, plot, growth, high, metrics)
-        colours = self._theme.palette
-        end = float(growth.length)
-        start = float(self._first)
+        start, end = float(self._first), float(growth.length)
         formula: Points = [(start, growth.per_token * start), (end, growth.per_token * end)]
         for points, colour, width, dashes in (
             (growth.allocated_line(), colours.secondary, 1.4, (4.0, 3.0)),
@@ -217,19 +252,14 @@ class GrowthPlot(CursorPlot):
             painter.setPen(dashed_pen(colour, width, dashes))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawPolyline(QPolygonF([self._place_of(plot, high, x, y) for x, y in points]))
-        self._paint_marks(painter, plot, growth, high)
         painter.setPen(colours.secondary)
         if metrics.horizontalAdvance(tr("bytes")) <= plot.left() - 5:
             place = QRectF(0, 0, plot.left() - 5, metrics.height())
             painter.drawText(place, _MIDDLE_RIGHT, tr("bytes"))
         for entry in legend(colours, metrics, plot.left(), float(self.width())):
             entry.paint(painter, metrics, colours)
-        if self._reads:
-            painter.setPen(colours.text)
-            room = self.width() - plot.left()
-            painter.drawText(QPointF(plot.left(), metrics.height() + metrics.ascent()), self.readout(room))
-
-    # inside
+        painter.end()
+        return pixmap
 
     def _high(self) -> float:
         """Bytes at the upper edge."""
