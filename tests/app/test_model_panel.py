@@ -225,4 +225,4 @@ def test_the_button_of_the_checks_lies_on_no_switch(
     for switch in panel.grid.switches:
         assert not switch.geometry().intersects(button.geometry())
         assert panel.grid.rect().contains(switch.geometry())
-    assert not checks.body.geometry().translated(checks.pos()).intersects(button.geometry())
+    qtbot.waitUntil(lambda: not checks.body.geometry().translated(checks.pos()).intersects(button.geometry()))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QApplication, QTableView
+from PySide6.QtWidgets import QApplication, QTableView, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
@@ -42,13 +42,22 @@ def _bars(theme: Theme, count: int) -> QTableView:
     return table
 
 
+def _inside(qtbot: QtBot, widget: QWidget) -> None:
+    """Shows it in a window: one of its own is given sizes of before by the window system, whenever that has time."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(700, 700)
+    widget.setParent(window)
+    window.show()
+    widget.show()
+
+
 @pytest.mark.parametrize("make", [_facts("name"), _facts(""), _figures, _bars], ids=["titles", "plain", "data", "bars"])
 @pytest.mark.parametrize("scale", [1.0, 1.25])
 def test_a_table_shows_whole_rows_at_any_height(qtbot: QtBot, make: Make, scale: float) -> None:
     theme = Theme("dark", text_scale=scale)
     table = make(theme, 40)
-    qtbot.addWidget(table)
-    table.show()
+    _inside(qtbot, table)
     bar = table.verticalScrollBar()
     for height in range(round(90 * scale), round(340 * scale), 7):
         table.resize(300, height)
@@ -69,9 +78,8 @@ def test_rows_get_a_little_lower_before_one_is_out_of_sight(count: int, room: in
 def test_rows_that_come_later_are_whole_too(qtbot: QtBot) -> None:
     table = _facts("name")(Theme("dark"), 3)
     assert isinstance(table, FactTable)
-    qtbot.addWidget(table)
+    _inside(qtbot, table)
     table.resize(300, 157)
-    table.show()
     assert table.rowHeight(0) == 21
     table.set_rows([(Cell(text=f"fact {row}"), Cell(text=str(row))) for row in range(7)])
     assert table.rowHeight(0) == 19
@@ -81,9 +89,8 @@ def test_rows_that_come_later_are_whole_too(qtbot: QtBot) -> None:
 def test_a_sheet_of_sentences_ends_with_a_whole_line(qtbot: QtBot) -> None:
     theme = Theme("dark")
     sheet = FactSheet(theme, "sheet")
-    qtbot.addWidget(sheet)
     sheet.set_facts([(f"fact {n}", "so many words that they take more than a line of it " * 2) for n in range(8)])
-    sheet.show()
+    _inside(qtbot, sheet)
     line = QFontMetrics(theme.font("table")).lineSpacing()
     for height in range(80, 200, 9):
         sheet.resize(280, height)
