@@ -42,7 +42,7 @@ def _bars(theme: Theme, count: int) -> QTableView:
     return table
 
 
-def _inside(qtbot: QtBot, widget: QWidget) -> None:
+def _inside(qtbot: QtBot, widget: QWidget) -> QWidget:
     """Shows it in a window: one of its own is given sizes of before by the window system, whenever that has time."""
     window = QWidget()
     qtbot.addWidget(window)
@@ -50,6 +50,7 @@ def _inside(qtbot: QtBot, widget: QWidget) -> None:
     widget.setParent(window)
     window.show()
     widget.show()
+    return window
 
 
 @pytest.mark.parametrize("make", [_facts("name"), _facts(""), _figures, _bars], ids=["titles", "plain", "data", "bars"])
@@ -57,7 +58,7 @@ def _inside(qtbot: QtBot, widget: QWidget) -> None:
 def test_a_table_shows_whole_rows_at_any_height(qtbot: QtBot, make: Make, scale: float) -> None:
     theme = Theme("dark", text_scale=scale)
     table = make(theme, 40)
-    _inside(qtbot, table)
+    window = _inside(qtbot, table)
     bar = table.verticalScrollBar()
     for height in range(round(90 * scale), round(340 * scale), 7):
         table.resize(300, height)
@@ -68,6 +69,7 @@ def test_a_table_shows_whole_rows_at_any_height(qtbot: QtBot, make: Make, scale:
         for value in (0, bar.singleStep() * 3, bar.maximum()):
             bar.setValue(value)
             assert bar.value() % row == 0  # the first row in sight begins at the top
+    assert window.isVisible()
 
 
 @pytest.mark.parametrize(("count", "room", "row"), [(7, 147, 21), (7, 141, 20), (7, 133, 19), (8, 157, 19)])
@@ -78,19 +80,19 @@ def test_rows_get_a_little_lower_before_one_is_out_of_sight(count: int, room: in
 def test_rows_that_come_later_are_whole_too(qtbot: QtBot) -> None:
     table = _facts("name")(Theme("dark"), 3)
     assert isinstance(table, FactTable)
-    _inside(qtbot, table)
+    window = _inside(qtbot, table)
     table.resize(300, 157)
     assert table.rowHeight(0) == 21
     table.set_rows([(Cell(text=f"fact {row}"), Cell(text=str(row))) for row in range(7)])
     assert table.rowHeight(0) == 19
-    assert table.viewport().height() >= 7 * 19
+    assert table.viewport().height() >= 7 * 19 and window.isVisible()
 
 
 def test_a_sheet_of_sentences_ends_with_a_whole_line(qtbot: QtBot) -> None:
     theme = Theme("dark")
     sheet = FactSheet(theme, "sheet")
     sheet.set_facts([(f"fact {n}", "so many words that they take more than a line of it " * 2) for n in range(8)])
-    _inside(qtbot, sheet)
+    window = _inside(qtbot, sheet)
     line = QFontMetrics(theme.font("table")).lineSpacing()
     for height in range(80, 200, 9):
         sheet.resize(280, height)
@@ -101,4 +103,4 @@ def test_a_sheet_of_sentences_ends_with_a_whole_line(qtbot: QtBot) -> None:
         assert height - end <= line + 8
     sheet.resize(280, sheet.needed_height() + 60)
     QApplication.processEvents()
-    assert sheet.viewport().height() == sheet.height()
+    assert sheet.viewport().height() == sheet.height() and window.isVisible()
