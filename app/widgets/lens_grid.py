@@ -73,6 +73,8 @@ class LensGrid(PointedSheet[Cell]):
         self.chosen: tuple[int, int] | None = None
         self._linked: int | None = None
         self._scene: QPixmap | None = None
+        self._side: float | None = None
+        self._size: tuple[float, float] | None = None
         self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
         self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         theme.changed.connect(self.relayout)
@@ -158,8 +160,10 @@ class LensGrid(PointedSheet[Cell]):
     @property
     def side_room(self) -> float:
         """Px left of the cells for the depths."""
-        metrics = QFontMetricsF(self._theme.font("hint", bold=True))
-        return max(metrics.horizontalAdvance(self.depth_name(end)) for end in (0, self.n_depths - 1)) + 8
+        if self._side is None:
+            metrics = QFontMetricsF(self._theme.font("hint", bold=True))
+            self._side = max(metrics.horizontalAdvance(self.depth_name(end)) for end in (0, self.n_depths - 1)) + 8
+        return self._side
 
     @property
     def with_words(self) -> bool:
@@ -169,6 +173,11 @@ class LensGrid(PointedSheet[Cell]):
 
     def cell_size(self) -> tuple[float, float]:
         """Width and height of a cell: where not all fit, those in sight share the room."""
+        if self._size is None:
+            self._size = self._fitting_size()
+        return self._size
+
+    def _fitting_size(self) -> tuple[float, float]:
         room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
         wide, high = self._theme.px(CELL_WIDTH), self._theme.px(CELL_HEIGHT)
         if self.overview:
@@ -418,7 +427,8 @@ class LensGrid(PointedSheet[Cell]):
             bar.setValue(min(max(bar.value(), at - count + 1), at))
 
     def relayout(self) -> None:
-        """Scroll ranges of the present size."""
+        """Sizes and scroll ranges in the present room."""
+        self._side = self._size = None
         (across, down), bars = self.counts(), (self.horizontalScrollBar(), self.verticalScrollBar())
         for bar, cells, count in ((bars[0], self.n_positions, across), (bars[1], self.n_depths, down)):
             bar.setPageStep(max(count, 1))
