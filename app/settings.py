@@ -11,7 +11,7 @@ import os
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -108,10 +108,11 @@ class Settings(QObject):
             )
 
     def _encoded(self) -> bytes:
-        """The file's content: what differs from the defaults, and the version."""
+        """The file's content: what differs from the defaults, and the version. ASCII, whose escapes also hold the lone
+        surrogates of names of files that are not UTF-8."""
         defaults = asdict(Preferences())
         changed = {name: value for name, value in asdict(self.values).items() if value != defaults[name]}
-        return json.dumps({"version": VERSION, **changed}, indent=1, ensure_ascii=False).encode()
+        return json.dumps({"version": VERSION, **changed}, indent=1).encode("ascii")
 
     def _load(self) -> Preferences:
         try:
@@ -126,11 +127,13 @@ class Settings(QObject):
         import msgspec  # noqa: PLC0415 - 18 ms that a first start saves before its first paint
 
         try:
-            version = msgspec.json.decode(raw, type=_Version).version
+            # json and not msgspec, which refuses the escape of a lone surrogate
+            content = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+            version = msgspec.convert(content, _Version).version
             if version > VERSION:
                 return self._set_aside(tr("it was written by a newer version"))
-            return msgspec.json.decode(raw, type=Preferences)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            return msgspec.convert(content, Preferences)
+        except (msgspec.ValidationError, RecursionError, ValueError) as error:  # ValueError: no UTF-8, no JSON
             return self._set_aside(str(error))
 
     def _set_aside(self, reason: str) -> Preferences:
@@ -151,6 +154,10 @@ class Settings(QObject):
 @dataclass(frozen=True)
 class _Version:
     version: int = VERSION
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def default_path() -> Path:

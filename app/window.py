@@ -445,16 +445,22 @@ class MainWindow(QMainWindow):
             self.keys.watch(self.windowHandle())
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        event.accept()
+        QTimer.singleShot(0, _quit)
+        try:
+            self._save_places()
+            for dock in self.docks.values():
+                if dock.isFloating():
+                    dock.hide()
+        finally:  # whatever was raised is reported, and the program ends
+            self.closed.emit()
+
+    def _save_places(self) -> None:
+        """The window's place and its docks' are preferences too."""
         if self.docks and self._absent is None:
             geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
             self.settings.update(layout=self.layout_text(), geometry=geometry)
         self.settings.save()
-        for dock in self.docks.values():
-            if dock.isFloating():
-                dock.hide()
-        event.accept()
-        self.closed.emit()
-        QTimer.singleShot(0, _quit)
 
 
 def _quit() -> None:

@@ -27,6 +27,18 @@ def test_what_is_changed_comes_back(tmp_path: Path, qtbot: QtBot) -> None:
     assert again.notices == []
 
 
+@pytest.mark.usefixtures("qapp")
+def test_names_of_files_that_are_no_utf8_come_back(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "settings.json")
+    named = os.fsdecode(b"/models/\xff\xfe-\xe6\xa8\xa1")
+    settings.update(last_folder=named)
+    settings.add_recent(named)
+    settings.save()
+    again = Settings(tmp_path / "settings.json")
+    assert (again.values.last_folder, again.values.recent_models) == (named, (named,))
+    assert again.notices == []
+
+
 def test_it_saves_by_itself_soon(tmp_path: Path, qtbot: QtBot) -> None:
     settings = Settings(tmp_path / "settings.json")
     settings.update(language="zh_CN")

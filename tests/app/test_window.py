@@ -282,6 +282,24 @@ def test_a_second_window_does_not_write_preferences(
         application.theme.install(application.qt)
 
 
+def test_a_window_that_cannot_save_ends_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    application = open_window(tmp_path / "config", monkeypatch, qtbot)
+    try:
+        monkeypatch.setattr(application.settings, "save", lambda: 1 / 0)
+        ended: list[bool] = []
+        monkeypatch.setattr("app.window._quit", lambda: ended.append(True))
+        with qtbot.captureExceptions() as raised:
+            application.window.close()
+            qtbot.waitUntil(lambda: bool(ended), timeout=5000)
+        assert [kind for kind, _error, _trace in raised] == [ZeroDivisionError]
+        assert not (tmp_path / "config" / "window.lock").exists()
+    finally:
+        monkeypatch.undo()
+        close_window(application)
+
+
 def test_hundred_thousand_letters_stay_smooth(application: Application, qtbot: QtBot) -> None:
     import time
 
