@@ -1,17 +1,21 @@
 """Preferences on disk, and nothing else touches them: one JSON file in the user's configuration folder.
 
 A file that is corrupt or from a newer version is kept as a backup beside itself and replaced by the defaults, with a
-notice. A folder that cannot be written is tolerated: preferences then last as long as the window.
+notice; so is a single field that can't be what it says. A folder that cannot be written is tolerated: preferences then
+last as long as the window.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -21,6 +25,8 @@ VERSION = 1
 SAVE_DELAY_MS = 400
 MAX_RECENT = 10
 MAX_BYTES = 4 * 2**20
+MAX_THREADS = 1024
+MAX_NAMED, MAX_SHOWN = 5, 40  # of a file's bad fields and characters, in a notice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,16 +134,41 @@ class Settings(QObject):
 
         try:
             # json and not msgspec, which refuses the escape of a lone surrogate
-            content = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+            content = json.loads(raw.decode("utf-8"), parse_constant=_number, parse_float=_number)
             version = msgspec.convert(content, _Version).version
             if version > VERSION:
                 return self._set_aside(tr("it was written by a newer version"))
-            return msgspec.convert(content, Preferences)
+            return self._with_defaults_for_bad_fields(msgspec.convert(content, Preferences), raw)
         except (msgspec.ValidationError, RecursionError, ValueError) as error:  # ValueError: no UTF-8, no JSON
             return self._set_aside(str(error))
 
+    def _with_defaults_for_bad_fields(self, values: Preferences, raw: bytes) -> Preferences:
+        """Other fields stay as they are; the file as it was is kept beside it."""
+        defaults = Preferences()
+        fields = [name for name, sound in SOUND.items() if not sound(getattr(values, name))]
+        layouts = {name: layout for name, layout in values.layouts.items() if _is_qt_state(layout)}
+        bad = [*fields, *(f"layouts[{name[:MAX_SHOWN]!a}]" for name in values.layouts if name not in layouts)]
+        if not bad:
+            return values
+        backup = self._backup
+        try:
+            write_atomically(backup, raw)
+        except OSError:
+            self._writable = False  # never write over what could not be kept
+            backup = self.path
+        self.notices.append(
+            tr("In the preferences {fields} can't be used; the defaults are, and the file is kept as {path}.")
+            .replace("{fields}", ", ".join(bad[:MAX_NAMED]) + (" …" if len(bad) > MAX_NAMED else ""))
+            .replace("{path}", str(backup))
+        )
+        return replace(values, layouts=layouts, **{name: getattr(defaults, name) for name in fields})
+
+    @property
+    def _backup(self) -> Path:
+        return self.path.with_name(f"{self.path.stem}.backup-{time.strftime('%Y%m%d-%H%M%S')}{self.path.suffix}")
+
     def _set_aside(self, reason: str) -> Preferences:
-        backup = self.path.with_name(f"{self.path.stem}.backup-{time.strftime('%Y%m%d-%H%M%S')}{self.path.suffix}")
+        backup = self._backup
         try:
             self.path.replace(backup)
         except OSError:
@@ -156,8 +187,32 @@ class _Version:
     version: int = VERSION
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _number(text: str) -> float:
+    """A number of the file; ValueError for NaN and for what no float holds."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:MAX_SHOWN]} is no number that can be kept")
+    return value
+
+
+def _is_qt_state(text: str) -> bool:
+    """Whether it is base64, as Qt's states are kept. What Qt then makes of the bytes, Qt checks."""
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:  # binascii.Error, or not ASCII
+        return False
+    return True
+
+
+SOUND: dict[str, Callable[[Any], bool]] = {
+    "theme": {"system", "light", "dark"}.__contains__,
+    "geometry": _is_qt_state,
+    "layout": _is_qt_state,
+    "threads": range(MAX_THREADS + 1).__contains__,
+    "prefill_chunk": range(2**31).__contains__,
+    "budget_bytes": range(2**63).__contains__,
+}
+"""What must hold of a field beyond its type."""
 
 
 def default_path() -> Path:

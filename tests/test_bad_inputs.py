@@ -136,7 +136,8 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
     "preferences that are corrupt, newer, not ours to write; a model that moved; two windows": (
         ("app/test_settings.py test_a_bad_file_gives_defaults_a_notice_and_a_backup "
         "test_a_folder_that_is_a_file_is_told_once test_a_failed_write_keeps_the_old_file "
-        "test_names_of_files_that_are_no_utf8_come_back"),
+        "test_names_of_files_that_are_no_utf8_come_back "
+        "test_a_field_that_cannot_be_used_is_its_default_with_a_notice_and_a_backup"),
         ("app/test_window.py test_a_second_window_does_not_write_preferences "
         "test_a_window_that_cannot_save_ends_all_the_same"),
         f"{WINDOW_FAULTS} test_a_model_that_moved_is_told_and_another_can_be_opened",

@@ -25,7 +25,7 @@ from app.dialogs.label import label
 from app.dialogs.open_model import DTYPES
 from app.engine import default_command
 from app.i18n import LANGUAGES, tr
-from app.settings import config_folder, log_folder
+from app.settings import MAX_THREADS, config_folder, log_folder
 from app.theme import MAX_SCALE, MIN_SCALE
 from app.widgets.form_combo import FormCombo
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 SpinBox = TypeVar("SpinBox", QSpinBox, QDoubleSpinBox)
 GIGABYTE = 1_000_000_000
-MAX_THREADS = 1024
 BUDGET_DELAY_MS = 500
 THEMES = {"system": "As the system", "light": "Light", "dark": "Dark"}
 

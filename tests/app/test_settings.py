@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.settings import MAX_BYTES, Settings, config_folder, write_atomically
+from app.settings import MAX_BYTES, Preferences, Settings, config_folder, write_atomically
 
 
 def test_what_is_changed_comes_back(tmp_path: Path, qtbot: QtBot) -> None:
@@ -55,10 +56,12 @@ def test_it_saves_by_itself_soon(tmp_path: Path, qtbot: QtBot) -> None:
         b'{"theme": 7}',
         b'{"version": 99, "theme": "light"}',
         b'{"version": "x"}',
+        b'{"text_scale": NaN}',
+        b'{"panels": {"lens": {"width": 1e999}}}',
         b"[" * 100_000,
         b" " * (MAX_BYTES + 1),
     ],
-    ids=["empty", "cut", "list", "not-utf8", "wrong-type", "newer", "bad-version", "nested", "huge"],
+    ids=["empty", "cut", "list", "not-utf8", "wrong-type", "newer", "bad-version", "nan", "overflow", "nested", "huge"],
 )
 def test_a_bad_file_gives_defaults_a_notice_and_a_backup(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "settings.json"
@@ -72,6 +75,42 @@ def test_a_bad_file_gives_defaults_a_notice_and_a_backup(tmp_path: Path, content
     settings.update(theme="dark")
     settings.save()
     assert json.loads(path.read_text())["theme"] == "dark"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("geometry", "a"),
+        ("geometry", "é"),
+        ("layout", "a"),
+        ("layout", "\udcff"),
+        ("layout", "YWJj!"),
+        ("theme", "<b>"),
+        ("threads", -5),
+        ("threads", 2**70),
+        ("prefill_chunk", -1),
+        ("budget_bytes", 2**80),
+    ],
+)
+def test_a_field_that_cannot_be_used_is_its_default_with_a_notice_and_a_backup(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"version": 1, "language": "zh_CN", field: value}))
+    settings = Settings(path)
+    assert settings.values == replace(Preferences(), language="zh_CN")
+    (backup,) = tmp_path.glob("settings.backup-*.json")
+    assert backup.read_bytes() == path.read_bytes()
+    [notice] = settings.notices
+    assert field in notice and str(backup) in notice
+
+
+def test_layouts_that_are_none_are_left_out_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"layouts": {"mine": "YWJj", "<b>x": "a", "": "é"}}))
+    settings = Settings(path)
+    assert settings.values.layouts == {"mine": "YWJj"}
+    assert all(name in settings.notices[0] for name in ("layouts['<b>x']", "layouts['']"))
 
 
 def test_a_bad_file_with_braces_in_its_error_is_told_as_it_is(tmp_path: Path) -> None:
