@@ -28,7 +28,12 @@ LIMITS = {
     "d_mlp": (1, 1_048_576),
     "n_ctx": (1, 100_000_000),
     "n_experts": (1, 4_096),
+    "d_expert": (1, 1_048_576),
+    "n_positions_table": (0, 100_000_000),
+    "sliding_window": (1, 1 << 31),
 }
+MAX_EXPERTS = 131_072
+"""Of all layers together: each is a module of its own, and is made before a weight is read."""
 
 
 class ConfigError(DecoderscopeError):
@@ -41,6 +46,11 @@ class ConfigError(DecoderscopeError):
         shown = repr(found)
         shown = shown if len(shown) <= 80 else shown[:77] + "…"
         super().__init__(f"The model's configuration says {field} is {shown}; expected {expected}.")
+
+
+def _whole(value: object, low: int, high: int) -> bool:
+    """Whether it is a whole number (and no bool) from low to high."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +131,14 @@ class DecoderConfig:
         self._check_layers()
 
     def _check_numbers(self) -> None:
-        for name, (low, high) in LIMITS.items():
-            value = getattr(self.moe, name, low) if name == "n_experts" else getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        values = {name: getattr(self, name) for name in LIMITS if hasattr(self, name)}
+        if self.sliding_window is None:
+            del values["sliding_window"]
+        if self.moe is not None:
+            values |= {"n_experts": self.moe.n_experts, "d_expert": self.moe.d_expert}
+        for name, value in values.items():
+            low, high = LIMITS[name]
+            if not _whole(value, low, high):
                 raise BadValueError(name, value, f"a whole number from {low} to {high}")
         if self.n_heads % self.n_kv_heads:
             raise BadValueError("n_kv_heads", self.n_kv_heads, f"a divisor of n_heads ({self.n_heads})")
@@ -156,7 +171,9 @@ class DecoderConfig:
     def _check_layers(self) -> None:
         if self.layer_kinds and len(self.layer_kinds) != self.n_layers:
             raise BadValueError("length of layer_kinds", len(self.layer_kinds), f"n_layers ({self.n_layers})")
-        if "sliding" in self.layer_kinds and (self.sliding_window is None or self.sliding_window < 1):
+        if not set(self.layer_kinds) <= set(get_args(LayerKind)):
+            raise BadValueError("layer_kinds", self.layer_kinds, f"each one of {', '.join(get_args(LayerKind))}")
+        if "sliding" in self.layer_kinds and self.sliding_window is None:
             raise BadValueError("sliding_window", self.sliding_window, "a whole number from 1")
         if not (self.pre_norm or self.post_norm):
             raise BadValueError("pre_norm", self.pre_norm, "a norm before or after attention and MLP")
@@ -165,10 +182,18 @@ class DecoderConfig:
         if self.residual_from_norm and not self.pre_norm:
             raise BadValueError("residual_from_norm", True, "False without a norm before attention")
         if self.moe is not None:
-            if not 1 <= self.moe.top_k <= self.moe.n_experts:
-                raise BadValueError("top_k experts", self.moe.top_k, f"1 to n_experts ({self.moe.n_experts})")
-            if not all(0 <= layer < self.n_layers for layer in self.moe.layers):
-                raise BadValueError("layers with experts", self.moe.layers, f"0 to {self.n_layers - 1}")
+            self._check_experts(self.moe)
+
+    def _check_experts(self, moe: MoeSpec) -> None:
+        if not _whole(moe.top_k, 1, moe.n_experts):
+            raise BadValueError("top_k experts", moe.top_k, f"1 to n_experts ({moe.n_experts})")
+        if not all(_whole(layer, 0, self.n_layers - 1) for layer in moe.layers):
+            raise BadValueError("layers with experts", moe.layers, f"0 to {self.n_layers - 1}")
+        if len(set(moe.layers)) < len(moe.layers):
+            raise BadValueError("layers with experts", moe.layers, "each layer once")
+        found = len(moe.layers) * moe.n_experts
+        if found > MAX_EXPERTS:
+            raise BadValueError("layers with experts × n_experts", found, f"at most {MAX_EXPERTS}")
 
     @property
     def attention_kind(self) -> AttentionKind:

@@ -19,6 +19,10 @@ from model.errors import BadValueError
 
 RopeKind = Literal["default", "linear", "dynamic", "yarn", "llama3", "longrope"]
 ROPE_KINDS: tuple[str, ...] = get_args(RopeKind)
+MAX_DIM, MAX_CTX = 8_192, 100_000_000
+"""No published model comes near; what is beyond fits no tensor of positions."""
+MIN_FACTOR, MAX_FACTOR = 1e-9, 1e12
+"""Of the base and of every factor: powers and logarithms of what lies between are finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +48,21 @@ class RopeSpec:
     long_factor: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("theta", "factor", "attention_factor", "beta_fast", "beta_slow"):
+        factors = ("factor", "attention_factor", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor")
+        for name in ("theta", *factors):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise BadValueError(f"rope {name}", value, "a finite number above 0")
-        if self.dim < 2 or self.dim % 2:
+            if not MIN_FACTOR <= value <= MAX_FACTOR:
+                raise BadValueError(f"rope {name}", value, f"a number from {MIN_FACTOR:g} to {MAX_FACTOR:g}")
+        if not 2 <= self.dim <= MAX_DIM or self.dim % 2:
             raise BadValueError("rotary dimensions", self.dim, "an even number from 2 (RoPE turns pairs)")
         if self.kind not in ROPE_KINDS:
             raise BadValueError("rope type", self.kind, f"one of {', '.join(ROPE_KINDS)}")
         if self.kind in ("dynamic", "yarn", "llama3", "longrope") and self.original_ctx < 1:
             raise BadValueError("rope original context", self.original_ctx, "a whole number from 1")
+        if not 0 <= self.original_ctx <= MAX_CTX:
+            raise BadValueError("rope original context", self.original_ctx, f"a whole number from 0 to {MAX_CTX}")
         self._check_kind()
 
     def _check_kind(self) -> None:

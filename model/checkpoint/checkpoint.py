@@ -24,7 +24,7 @@ from model.checkpoint.safetensors_source import OpenFiles, SafetensorsSource, re
 from model.checkpoint.strict import Match, match
 from model.checkpoint.tensors import Entry
 from model.checkpoint.weights import RowSource
-from model.config import DecoderConfig
+from model.config import ConfigError, DecoderConfig
 from model.errors import DecoderscopeError
 from model.families import Family, family_for, family_for_gguf
 from model.families.base import TensorRule
@@ -210,7 +210,10 @@ def open_gguf_checkpoint(path: Path, digest: Callable[[], str]) -> Checkpoint:
         gguf = family.gguf
         assert gguf is not None
         tables = {name: _small(files, header.entries[name]) for name in gguf.config_tensors if name in header.entries}
-        values = gguf.hf_config(header.meta, tables, tuple(header.entries))
+        try:
+            values = gguf.hf_config(header.meta, tables, tuple(header.entries))
+        except ConfigError as error:
+            raise BadFileError(path, str(error).rstrip(".")) from error
         config = _read_config(path, family, values)
         fix = gguf.fix
         as_stored = config  # the head's tie, all that may change below, is nothing a fix looks at

@@ -91,7 +91,7 @@ def gguf_to_config(
     """A Falcon config.json from GGUF metadata (llama.cpp writes only the parallel, rotary ones)."""
     found = gguf_config(meta, names, arch="falcon", model_type="falcon", tied=True)
     two_norms = names is not None and "blk.0.attn_norm_2.weight" in names
-    n_kv_heads = found.get("num_key_value_heads", 1)
+    n_kv_heads = ConfigReader(found).size("n_kv_heads", "num_key_value_heads", default=1)
     return found | {
         "num_kv_heads": n_kv_heads,
         "new_decoder_architecture": two_norms or n_kv_heads > 1,

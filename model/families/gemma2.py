@@ -11,7 +11,7 @@ from torch import Tensor
 from model.config import DecoderConfig, LayerKind
 from model.families.base import Family, GGUFMap
 from model.families.gemma import gemma_fields, subtract_one
-from model.families.gguf_layout import LAYER_NAMES, SANDWICH_NAMES, gguf_config, gguf_names
+from model.families.gguf_layout import LAYER_NAMES, SANDWICH_NAMES, gguf_config, gguf_head_size, gguf_names
 from model.families.llama_layout import IGNORED, SANDWICH_NORMS, llama_rules
 from model.families.reading import ConfigReader
 
@@ -42,9 +42,7 @@ def gguf_to_config(
     found["attn_logit_softcapping"] = meta.get("gemma2.attn_logit_softcapping")
     found["final_logit_softcapping"] = meta.get("gemma2.final_logit_softcapping")
     is_27b = found.get("num_hidden_layers") == 46
-    found["query_pre_attn_scalar"] = (
-        found["hidden_size"] // found["num_attention_heads"] if is_27b else found.get("head_dim", 256)
-    )
+    found["query_pre_attn_scalar"] = gguf_head_size(found) if is_27b else found.get("head_dim", 256)
     return found
 
 

@@ -20,6 +20,7 @@ from model.families.gguf_layout import (
     QK_NORM_NAMES,
     SANDWICH_NAMES,
     gguf_config,
+    gguf_head_size,
     gguf_names,
     gguf_rope_scaling,
 )
@@ -92,9 +93,7 @@ def gguf_to_config(
     }
     found["final_logit_softcapping"] = meta.get("gemma3.final_logit_softcapping")
     is_27b = found.get("num_hidden_layers") == 62
-    found["query_pre_attn_scalar"] = (
-        found["hidden_size"] // found["num_attention_heads"] if is_27b else found.get("head_dim", 256)
-    )
+    found["query_pre_attn_scalar"] = gguf_head_size(found) if is_27b else found.get("head_dim", 256)
     if "sliding_window" not in found:
         found["sliding_window_pattern"] = 1
     return found

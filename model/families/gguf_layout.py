@@ -10,7 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from model.config import DecoderConfig
+from model.config import LIMITS, DecoderConfig
+from model.families.reading import ConfigReader
 
 ROPE_FREQS = "rope_freqs.weight"
 LONG_FACTORS, SHORT_FACTORS = "rope_factors_long.weight", "rope_factors_short.weight"
@@ -49,9 +50,10 @@ def gguf_config(
     def key(name: str) -> Any:
         return meta.get(f"{arch}.{name}")
 
+    tokens = meta.get("tokenizer.ggml.tokens")
     fields = {
         "model_type": model_type,
-        "vocab_size": key("vocab_size") or len(meta.get("tokenizer.ggml.tokens", ())) or None,
+        "vocab_size": key("vocab_size") or (len(tokens) if isinstance(tokens, list | tuple) else 0) or None,
         "hidden_size": key("embedding_length"),
         "num_hidden_layers": key("block_count"),
         "intermediate_size": key("feed_forward_length"),
@@ -67,8 +69,15 @@ def gguf_config(
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def partial_for(rotated: int, d_head: int) -> float:
-    """The partial rotary factor whose whole part of `d_head` is exactly `rotated`."""
+def gguf_head_size(found: Mapping[str, Any]) -> int:
+    """hidden_size / num_attention_heads of what `gguf_config` found. Raises ConfigError."""
+    reader = ConfigReader(found)
+    return max(1, reader.size("d_model", "hidden_size") // reader.size("n_heads", "num_attention_heads"))
+
+
+def partial_for(meta: Mapping[str, Any], key: str, d_head: int) -> float:
+    """The partial rotary factor whose whole part of `d_head` is exactly what `key` says. Raises ConfigError."""
+    rotated = ConfigReader(meta).whole(key, high=LIMITS["d_head"][1], default=d_head)
     return min(1.0, (rotated + 0.5) / d_head)
 
 

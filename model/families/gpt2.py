@@ -117,7 +117,7 @@ def gguf_to_config(
 ) -> dict[str, Any]:
     """A GPT-2 config.json from GGUF metadata."""
     found = gguf_config(meta, names, arch="gpt2", model_type="gpt2", tied=True)
-    found["n_inner"] = found["intermediate_size"]
+    found["n_inner"] = found.get("intermediate_size")
     found["layer_norm_epsilon"] = meta.get("gpt2.attention.layer_norm_epsilon")
     return found
 

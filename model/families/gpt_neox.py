@@ -11,7 +11,7 @@ from torch import Tensor
 from model.config import DecoderConfig
 from model.families.base import Family, GGUFMap
 from model.families.fused_qkv import Names, fused_gguf_names, fused_rules, regroup_qkv
-from model.families.gguf_layout import gguf_config, partial_for
+from model.families.gguf_layout import gguf_config, gguf_head_size, partial_for
 from model.families.reading import ConfigReader, read_rope
 
 
@@ -65,9 +65,9 @@ def gguf_to_config(
     found["layer_norm_eps"] = meta.get("gptneox.attention.layer_norm_epsilon")
     found["use_parallel_residual"] = meta.get("gptneox.use_parallel_residual")
     found["attention_bias"] = names is None or "blk.0.attn_qkv.bias" in names
-    rotated = meta.get("gptneox.rope.dimension_count")
-    if rotated is not None:
-        found["rotary_pct"] = partial_for(rotated, found["hidden_size"] // found["num_attention_heads"])
+    rotated = "gptneox.rope.dimension_count"
+    if meta.get(rotated) is not None:
+        found["rotary_pct"] = partial_for(meta, rotated, gguf_head_size(found))
     return found
 
 

@@ -15,6 +15,7 @@ from model.families.gguf_layout import (
     SHORT_FACTORS,
     TOP_NAMES,
     gguf_config,
+    gguf_head_size,
     gguf_names,
     partial_for,
     unchanged,
@@ -79,8 +80,8 @@ def gguf_to_config(
     original = meta.get("phi3.rope.scaling.original_context_length")
     if original is not None:
         found["original_max_position_embeddings"] = original
-    d_head = found.get("head_dim", found["hidden_size"] // found["num_attention_heads"])
-    found["partial_rotary_factor"] = partial_for(meta.get("phi3.rope.dimension_count", d_head), d_head)
+    d_head = ConfigReader(found).size("d_head", "head_dim", default=gguf_head_size(found))
+    found["partial_rotary_factor"] = partial_for(meta, "phi3.rope.dimension_count", d_head)
     if tensors and LONG_FACTORS in tensors and SHORT_FACTORS in tensors:
         found["rope_scaling"] = {
             "rope_type": "longrope",

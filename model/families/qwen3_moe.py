@@ -35,11 +35,12 @@ def read_config(values: Mapping[str, Any]) -> DecoderConfig:
     name, dense = reader.find("mlp_only_layers")
     if not isinstance(dense or [], list) or not all(type(item) is int for item in dense or []):
         raise ConfigError(name, dense, "a list of layer numbers")
+    without = frozenset(dense or ())
     moe = MoeSpec(
         n_experts=n_experts,
         top_k=reader.whole("num_experts_per_tok", high=n_experts, default=8),
         d_expert=reader.size("d_mlp", "moe_intermediate_size", default=768),
-        layers=tuple(layer for layer in range(n_layers) if (layer + 1) % step == 0 and layer not in (dense or [])),
+        layers=tuple(layer for layer in range(n_layers) if (layer + 1) % step == 0 and layer not in without),
         renormalize=reader.flag("norm_topk_prob", default=False),
     )
     window = None
@@ -80,7 +81,7 @@ def gguf_to_config(
 ) -> dict[str, Any]:
     """A Qwen3-MoE config.json from GGUF metadata; llama.cpp renormalises the chosen experts' weights."""
     found = gguf_config(meta, names, arch="qwen3moe", model_type="qwen3_moe")
-    n_layers = found.get("num_hidden_layers", 0)
+    n_layers = ConfigReader(found).size("n_layers", "num_hidden_layers")
     dense = [i for i in range(n_layers) if names is not None and f"blk.{i}.ffn_gate_inp.weight" not in names]
     return found | {
         "rope_scaling": gguf_rope_scaling(meta, tensors or {}, arch="qwen3moe"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -54,20 +55,19 @@ class ConfigReader:
         """A whole number, or None where the field is absent or null."""
         return None if self.find(*names)[1] is None else self.whole(*names, low=low, high=high)
 
-    def number(self, *names: str, default: float | None = None, low: float = 0.0) -> float:
-        """A finite number above `low`. Without a default the field is required."""
+    def number(
+        self, *names: str, default: float | None = None, low: float = 0.0, high: float = sys.float_info.max
+    ) -> float:
+        """A finite number above `low`, at most `high`. Without a default the field is required."""
         name, value = self.find(*names)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(name, value, f"a finite number above {low:g}")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number) or number <= low:
-            raise ConfigError(name, value, f"a finite number above {low:g}")
-        return number
+        # A whole number of any length is compared as it is: none is turned into a float that it is too large for.
+        good = isinstance(value, int | float) and not isinstance(value, bool) and low < value <= high
+        if not good:
+            most = f", at most {high:g}" if high < sys.float_info.max else ""
+            raise ConfigError(name, value, f"a finite number above {low:g}{most}")
+        return float(value)
 
     def maybe_number(self, *names: str, low: float = 0.0) -> float | None:
         """A finite number above `low`, or None where the field is absent or null."""
@@ -98,7 +98,7 @@ class ConfigReader:
         """A list of `count` finite numbers above 0."""
         name, value = self.find(*names)
         good = isinstance(value, list) and len(value) == count
-        if not good or not all(type(item) in (int, float) and 0 < item < math.inf for item in value):
+        if not good or not all(type(item) in (int, float) and 0 < item <= sys.float_info.max for item in value):
             raise ConfigError(name, value, f"a list of {count} finite numbers above 0")
         return tuple(float(item) for item in value)
 
@@ -223,8 +223,8 @@ def read_rope(
     scaling = section or reader.section("rope_scaling", "rope_parameters") or ConfigReader({})
     top_theta = reader.number("rope_theta", "rotary_emb_base", default=theta)
     base = scaling.number("rope_theta", default=top_theta)
-    top_partial = reader.number(*partial_names, default=partial)
-    dim = int(d_head * scaling.number("partial_rotary_factor", default=top_partial))
+    top_partial = reader.number(*partial_names, default=partial, high=1.0)
+    dim = int(d_head * scaling.number("partial_rotary_factor", default=top_partial, high=1.0))
     if dim % 2 or not 2 <= dim <= d_head:
         raise ConfigError("the rotated part of a head", dim, f"an even number from 2 to {d_head}, RoPE turns pairs")
     kinds = {kind: kind for kind in ROPE_KINDS} | {"su": "longrope"}

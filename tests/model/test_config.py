@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.config import ConfigError, DecoderConfig
+from model.config import ConfigError, DecoderConfig, MoeSpec
 from model.errors import BadValueError, DecoderscopeError
 from model.families import FAMILIES, UnsupportedModelError, family_for, family_for_gguf, model_types
 from tests.model.family_cases import CASES
@@ -86,6 +87,10 @@ SIZES = [
     ("rope_scaling", {"rope_type": "linear"}, "a finite number above 0"),
     ("rope_scaling", {"type": "longrope", "short_factor": [1.0], "long_factor": [1.0]}, "a list of 4 finite numbers"),
     ("rope_scaling", ["linear"], "an object"),
+    ("partial_rotary_factor", 1e308, "a finite number above 0, at most 1"),
+    ("partial_rotary_factor", 10**400, "a finite number above 0, at most 1"),
+    ("rope_parameters", {"partial_rotary_factor": 1e308}, "a finite number above 0, at most 1"),
+    ("rope_scaling", {"type": "longrope", "short_factor": [10**400] * 4, "long_factor": [1] * 4}, "a list of 4 finite"),
     ("hidden_act", "quick_gelu", "one of silu, swish, gelu,"),
     ("rms_norm_eps", "small", "a finite number above 0"),
     ("tie_word_embeddings", "yes", "true or false"),
@@ -164,6 +169,37 @@ def test_every_family_is_registered_once_and_has_a_case() -> None:
     assert covered == set(names)
 
 
+def experts(**fields: Any) -> MoeSpec:
+    return replace(MoeSpec(n_experts=4, top_k=2, d_expert=8, layers=(0, 1)), **fields)
+
+
+def test_the_largest_mixtures_there_are_stay_within_the_limits() -> None:
+    config = replace(read(), n_layers=128, moe=experts(n_experts=512, layers=tuple(range(128))))
+    assert config.moe is not None and len(config.moe.layers) * config.moe.n_experts == 65_536
+
+
+GGUF_SIZES: list[tuple[str, str, object]] = [
+    (arch, key, bad)
+    for arch in ("falcon", "gemma2", "gemma3", "gpt2", "gptneox", "phi3", "qwen3moe", "bloom", "llama")
+    for key in ("block_count", "embedding_length", "attention.head_count")
+    for bad in (0, 1 << 62, "46", [1, 2], None)
+]
+GGUF_SIZES += [("falcon", "attention.head_count_kv", bad) for bad in (0, 1 << 62, "46", [1, 2])]
+GGUF_SIZES += [("phi3", "rope.dimension_count", bad) for bad in (1 << 62, "46", [1, 2])]
+
+
+@pytest.mark.parametrize(("arch", "key", "bad"), GGUF_SIZES)
+def test_gguf_numbers_are_checked_before_anything_is_computed_of_them(arch: str, key: str, bad: object) -> None:
+    meta: dict[str, Any] = {"general.architecture": arch, "tokenizer.ggml.tokens": ["a"] * 8}
+    sizes = {"block_count": 46, "embedding_length": 64, "attention.head_count": 4, "feed_forward_length": 96}
+    more = {"context_length": 128, "rope.dimension_count": 8, "expert_count": 4 if arch == "qwen3moe" else None}
+    meta |= {f"{arch}.{name}": value for name, value in (sizes | more | {key: bad}).items() if value is not None}
+    family = family_for_gguf(meta)
+    assert family.gguf is not None
+    with pytest.raises(DecoderscopeError):
+        family.read_config(family.gguf.hf_config(meta, {}, ()))
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
@@ -176,11 +212,25 @@ def test_every_family_is_registered_once_and_has_a_case() -> None:
         ({"shared_norm": True}, "shared_norm is True; expected False without a parallel residual."),
         ({"pre_norm": False}, "pre_norm is False; expected a norm before or after attention and MLP."),
         ({"norm": "batch"}, "norm is 'batch'; expected one of rms, layer."),
+        ({"n_positions_table": 2**62}, "n_positions_table is 4611686018427387904; expected a whole number from 0"),
+        ({"n_positions_table": -1}, "n_positions_table is -1; expected a whole number from 0"),
+        ({"sliding_window": 2**62}, "sliding_window is 4611686018427387904; expected a whole number from 1"),
+        ({"sliding_window": -3}, "sliding_window is -3; expected a whole number from 1"),
+        ({"layer_kinds": ("global", "full")}, "layer_kinds is ('global', 'full'); expected each one of full, sliding."),
+        ({"moe": experts(d_expert=-5)}, "d_expert is -5; expected a whole number from 1 to 1048576."),
+        ({"moe": experts(d_expert=2**62)}, "d_expert is 4611686018427387904; expected a whole number"),
+        ({"moe": experts(n_experts=2**31)}, "n_experts is 2147483648; expected a whole number from 1 to 4096."),
+        ({"moe": experts(top_k=0)}, "top_k experts is 0; expected 1 to n_experts (4)."),
+        ({"moe": experts(top_k=True)}, "top_k experts is True; expected 1 to n_experts (4)."),
+        ({"moe": experts(layers=(0, 2))}, "layers with experts is (0, 2); expected 0 to 1."),
+        ({"moe": experts(layers=(0, 0))}, "layers with experts is (0, 0); expected each layer once."),
+        (
+            {"n_layers": 1024, "moe": experts(n_experts=4096, layers=tuple(range(1024)))},
+            "layers with experts × n_experts is 4194304; expected at most 131072.",
+        ),
     ],
 )
 def test_a_config_checks_itself(fields: dict[str, Any], says: str) -> None:
-    from dataclasses import replace
-
     with pytest.raises(BadValueError) as caught:
         replace(read(), **fields)
     assert str(caught.value).startswith(says)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -13,7 +14,7 @@ from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from model.errors import BadValueError
-from model.rope import RopeSpec
+from model.rope import MAX_CTX, ROPE_KINDS, RopeSpec
 
 PAIRS = torch.arange(8)
 
@@ -102,6 +103,17 @@ def test_frequencies_are_transformers(name: str, length: int) -> None:
         ({"theta": 0.0}, "rope theta is 0.0; expected a finite number above 0."),
         ({"theta": math.nan}, "rope theta is nan; expected a finite number above 0."),
         ({"dim": 7}, "rotary dimensions is 7; expected an even number from 2 (RoPE turns pairs)."),
+        (
+            {"dim": 2**62},
+            "rotary dimensions is 4611686018427387904; expected an even number from 2 (RoPE turns pairs).",
+        ),
+        ({"theta": 1e308}, "rope theta is 1e+308; expected a number from 1e-09 to 1e+12."),
+        ({"beta_slow": 5e-324}, "rope beta_slow is 5e-324; expected a number from 1e-09 to 1e+12."),
+        (
+            {"original_ctx": 2**62},
+            "rope original context is 4611686018427387904; expected a whole number from 0 to 100000000.",
+        ),
+        ({"original_ctx": -1}, "rope original context is -1; expected a whole number from 0 to 100000000."),
         ({"factor": math.inf}, "rope factor is inf; expected a finite number above 0."),
         ({"kind": "cubic"}, "rope type is 'cubic'; expected one of default, linear, dynamic, yarn, llama3, longrope."),
         ({"kind": "llama3"}, "rope original context is 0; expected a whole number from 1."),
@@ -112,3 +124,13 @@ def test_a_spec_that_makes_no_sense_is_refused(fields: dict[str, Any], says: str
     with pytest.raises(BadValueError) as caught:
         RopeSpec(**({"theta": 10_000.0, "dim": 8} | fields))
     assert str(caught.value) == says
+
+
+@pytest.mark.parametrize("kind", ROPE_KINDS)
+@pytest.mark.parametrize("name", ["theta", "factor", "beta_fast", "beta_slow", "attention_factor"])
+@pytest.mark.parametrize("value", [1e-9, 1e12])
+def test_frequencies_at_the_edges_of_every_range_are_numbers_or_a_refusal(kind: Any, name: str, value: float) -> None:
+    pairs = {"short_factor": (1.0, 2.0), "long_factor": (1.0, 2.0)}
+    fields: dict[str, Any] = {"theta": 1e4, "dim": 4, "original_ctx": MAX_CTX, **pairs, name: value}
+    with contextlib.suppress(BadValueError):
+        assert RopeSpec(kind=kind, **fields).inv_freq(MAX_CTX).shape == (2,)
