@@ -203,7 +203,7 @@ def _load(
     plan = _plan(place, checkpoint, device, dtype)
     plan.require_fit()
     tokenizer, notes = checkpoint.tokenizer()
-    decoder = Decoder(checkpoint.config)
+    decoder = Decoder(checkpoint.config, check=check)
     bad = fill(
         checkpoint.match.found,
         checkpoint.source,
@@ -246,7 +246,7 @@ def _open_gguf(
 
 def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: CheckCancel) -> None:
     tokenizer, notes = checkpoint.tokenizer()
-    ghost = Decoder(checkpoint.config)
+    ghost = Decoder(checkpoint.config, check=check)
     shapes = {name: tuple(parameter.shape) for name, parameter in ghost.named_parameters()}
     columns_first = _columns_first(checkpoint.config)
 
@@ -296,7 +296,7 @@ def _open_prepared(
     manifest = found.manifest
     values = manifest["hf_config"]
     config = replace(family_for(values).read_config(values), tied_head=manifest["tied_head"])
-    decoder = Decoder(config)
+    decoder = Decoder(config, check=check)
     put, columns_first = putter(decoder), _columns_first(config)
     parameters = sum(parameter.numel() for parameter in decoder.parameters())
     needed, free = parameters * dtype.itemsize, available_bytes(device)

@@ -85,14 +85,18 @@ class Decoder(nn.Module):
     `embed_layernorm` and, where a model norms what leaves attention or MLP, `attn_out_layernorm`, `mlp_out_layernorm`.
     """
 
-    def __init__(self, config: DecoderConfig) -> None:
+    def __init__(self, config: DecoderConfig, *, check: Callable[[], None] = lambda: None) -> None:
+        """`check` is called before each layer is made, which takes a while where there are many experts; may raise."""
         super().__init__()
         self.config = config
         self.embed_tokens = Embedding(config.d_vocab, config.d_model)
         learned = config.positions == "learned"
         self.embed_positions = Embedding(config.n_positions_table, config.d_model) if learned else None
         self.embed_layernorm = Norm(config, config.d_model) if config.embed_norm else None
-        self.layers = nn.ModuleList(Block(config, layer) for layer in range(config.n_layers))
+        self.layers = nn.ModuleList()
+        for layer in range(config.n_layers):
+            check()
+            self.layers.append(Block(config, layer))
         self.norm = Norm(config, config.d_model)
         self.lm_head = None if config.tied_head else Linear(config.d_model, config.d_vocab, bias=config.head_bias)
         self.hook_embed = HookPoint("embed", "(T, M)")

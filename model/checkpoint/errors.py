@@ -17,6 +17,12 @@ def shown(text: object, limit: int = 100) -> str:
     return clean + ("…" if len(raw) > limit else "")
 
 
+def shown_ends(text: str, limit: int = 200) -> str:
+    """`shown`, with a long text cut in its middle: a library's sentence says at its end where it was."""
+    half = limit // 2
+    return shown(text, limit) if len(text) <= limit else f"{shown(text[:half], half)}…{shown(text[-half:], half)}"
+
+
 def shown_list(names: Sequence[str]) -> str:
     """Up to eight names, then how many more."""
     head = ", ".join(shown(name) for name in names[:_SHOWN_NAMES])

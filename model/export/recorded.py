@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
+from model.checkpoint.errors import shown
 from model.config import DecoderConfig
 from model.errors import DecoderscopeError
 from model.loading import LoadedModel
@@ -26,15 +27,24 @@ class RecordedError(DecoderscopeError):
 
     def __init__(self, model: str, what: str) -> None:
         super().__init__(
-            f"This run was recorded without the model: {what}. Open {model} to compute it (--model in a command)."
+            f"This run was recorded without the model: {what}. Open {shown(model)} to compute it (--model in a "
+            "command)."
         )
 
 
 class RecordedDecoder(Decoder):
-    """A decoder without weights: its configuration, hook names and attention arithmetic, no forward pass."""
+    """A decoder without weights: its configuration, hook names and attention arithmetic, no forward pass.
 
-    def __init__(self, config: DecoderConfig, *, dtype: torch.dtype, name: str) -> None:
-        super().__init__(config)
+    Its layers are there for the names of what they compute; of experts, which share theirs, there is one. `check` may
+    raise between layers.
+    """
+
+    def __init__(
+        self, config: DecoderConfig, *, dtype: torch.dtype, name: str, check: YieldPoint = lambda: None
+    ) -> None:
+        one = None if config.moe is None else replace(config.moe, n_experts=1, top_k=1)
+        super().__init__(replace(config, moe=one), check=check)
+        self.config = config
         self._recorded_dtype, self._name = dtype, name
 
     @property
@@ -135,8 +145,12 @@ class RecordedRun(Run):
 
 
 def recorded_model(
-    config: DecoderConfig, info: ModelInfo, tokenizer: RecordedTokenizer, dtype: torch.dtype
+    config: DecoderConfig,
+    info: ModelInfo,
+    tokenizer: RecordedTokenizer,
+    dtype: torch.dtype,
+    check: YieldPoint = lambda: None,
 ) -> LoadedModel:
     """What stands for the model of a recorded run."""
-    decoder = RecordedDecoder(config, dtype=dtype, name=info.name)
+    decoder = RecordedDecoder(config, dtype=dtype, name=info.name, check=check)
     return LoadedModel(decoder=decoder, tokenizer=tokenizer, info=replace(info, recorded=True))

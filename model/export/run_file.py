@@ -31,11 +31,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.checkpoint.errors import shown, shown_ends
+from model.checkpoint.plan import DTYPES
 from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
 from model.errors import DecoderscopeError, NoRunError
 from model.export.attention import Check, Report, nothing
 from model.export.files import ExportedFile, write_files
+from model.export.record_check import trouble_with_info, trouble_with_run
 from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
 from model.loading import LoadedModel
@@ -55,7 +58,6 @@ CONTENTS: tuple[Contents, ...] = get_args(RunContents)
 _MAX_RECORD = 256 * 2**20
 _READ_BYTES = 64 * 2**20
 _ROW_KINDS = frozenset({"k", "v", "q", "resid", "expert_ids", "expert_weights"})
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _FROM_CODE = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I16": torch.int16, "U8": torch.uint8,
               "I32": torch.int32}  # fmt: skip
 
@@ -67,7 +69,7 @@ class RunFileError(DecoderscopeError):
 
     def __init__(self, path: Path | str, why: str) -> None:
         self.path = path
-        super().__init__(f"{Path(path).name} cannot be opened as a run: {why}")
+        super().__init__(f"{shown(Path(path).name)} cannot be opened as a run: {why}")
 
 
 class RunNeedsModelError(RunFileError):
@@ -292,22 +294,34 @@ class RunFile:
         version = self.header.metadata.get("version", "")
         if version != str(VERSION):
             raise RunFileError(
-                self.path, f"its format is version {version!r}, this program reads {VERSION}: update decoderscope."
+                self.path,
+                f"its format is version {shown(version)!r}, this program reads {VERSION}: update decoderscope.",
             )
         entry = self.header.entries.get("run")
         if entry is None or entry.dtype != "U8" or entry.nbytes > _MAX_RECORD:
             raise RunFileError(self.path, "its record is missing or too large.")
         try:
-            return msgspec.json.decode(self.tensor("run").numpy().tobytes(), type=Record)
+            record = msgspec.json.decode(self.tensor("run").numpy().tobytes(), type=Record)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise RunFileError(self.path, f"its record is damaged: {error}.") from error
+            raise RunFileError(self.path, f"its record is damaged: {shown_ends(str(error))}.") from error
+        trouble = trouble_with_info(record.info, record.config) or trouble_with_run(
+            rope_length=record.rope_length,
+            chunks=record.chunks,
+            prefill_ms=record.prefill_ms,
+            n_prompt=len(record.prompt_ids),
+            n_ctx=record.config.n_ctx,
+            special_ids=record.special_ids,
+        )
+        if trouble:
+            raise RunFileError(self.path, f"its record is damaged: {trouble}")
+        return record
 
     def _check_shapes(self) -> None:
         """That every tensor is one we know, of the shape the record promises."""
         expected = _expected(self.record)
         for name, entry in self.header.entries.items():
             if name not in expected:
-                raise RunFileError(self.path, f"it holds {name!r}, which is no part of a run.")
+                raise RunFileError(self.path, f"it holds {shown(name)!r}, which is no part of a run.")
             dtypes, shape = expected[name]
             if entry.dtype not in dtypes or (shape is not None and entry.shape != shape):
                 found = f"{entry.dtype} {list(entry.shape)}"
@@ -326,7 +340,7 @@ class RunFile:
 def _expected(record: Record) -> dict[str, tuple[tuple[str, ...], tuple[int, ...] | None]]:
     """name → (dtypes it may have, shape; None: any one-dimensional)."""
     config = record.config
-    floats = {"float32": ("F32",), "bfloat16": ("BF16",), "float16": ("F16",)}.get(record.info.dtype, ("F32",))
+    floats = {"float32": ("F32",), "bfloat16": ("BF16",), "float16": ("F16",)}[record.info.dtype]
     length = len(record.prompt_ids)
     by_id = {node.id: node for node in record.nodes}
     node = record.current
@@ -354,12 +368,13 @@ def _expected(record: Record) -> dict[str, tuple[tuple[str, ...], tuple[int, ...
 
 
 class _Rows(Mapping[Key, Tensor]):
-    """The row tensors of a file by the store's keys, each read when it is asked for."""
+    """The row tensors of a file by the store's keys, each read when it is asked for, after a `check` that may raise."""
 
-    def __init__(self, file: RunFile) -> None:
-        self._file = file
+    def __init__(self, file: RunFile, check: YieldPoint) -> None:
+        self._file, self._check = file, check
 
     def __getitem__(self, key: Key) -> Tensor:
+        self._check()
         return self._file.tensor(f"{key[0]}.{key[1]}")
 
     def __contains__(self, key: object) -> bool:
@@ -395,27 +410,28 @@ def reopen(
     record = file.record
     if model is None:
         if record.contents == "text":
-            why = f"it holds the text and the settings only. Open {record.info.name} first to run it again."
+            why = f"it holds the text and the settings only. Open {shown(record.info.name)} first to run it again."
             raise RunNeedsModelError(file.path, why)
-        stand_in = recorded_model(record.config, record.info, file.tokenizer(), _dtype(record))
+        check = yield_point or (lambda: None)
+        stand_in = recorded_model(record.config, record.info, file.tokenizer(), DTYPES[record.info.dtype], check)
         run: Run = RecordedRun(
             stand_in,
             has_residuals=record.contents == "all",
             tokens=len(record.prompt_ids) + len(record.nodes),
             logits=len(record.logit_nodes),
         )
-        _fill(run, file)
+        _fill(run, file, check)
         return run
     _check_model(file, model)
     run = Run(model)
     if record.contents == "all" and model.info.dtype == record.info.dtype:
-        _fill(run, file)
+        _fill(run, file, yield_point or (lambda: None))
     else:
         run.restore(record.prompt_ids, record.nodes, record.current, progress=progress, yield_point=yield_point)
     return run
 
 
-def _fill(run: Run, file: RunFile) -> None:
+def _fill(run: Run, file: RunFile, check: YieldPoint) -> None:
     record = file.record
     for token in (*record.prompt_ids, *(node.token_id for node in record.nodes)):
         if not 0 <= token < record.config.d_vocab:
@@ -425,8 +441,9 @@ def _fill(run: Run, file: RunFile) -> None:
         tree.add(node)
     run.adopt(tree, record.current, rope_length=record.rope_length)
     path = (*range(run.n_prompt), *run.path)
-    run.store.put(path, _Rows(file))
+    run.store.put(path, _Rows(file, check))
     for held in record.logit_nodes:
+        check()
         run.tree.check(held)
         run.store.keep_logits(held, file.tensor(f"logits.{held}").numpy())
     run.store.dropped.update(node for node in run.nodes if node not in set(path))
@@ -436,12 +453,9 @@ def _fill(run: Run, file: RunFile) -> None:
 def _check_model(file: RunFile, model: LoadedModel) -> None:
     recorded, here = file.record.info, model.info
     if not fits(file, model):
+        there, source = shown(recorded.name), shown(recorded.source or recorded.name, 300)
         raise RunFileError(
             file.path,
-            f"it was made with {recorded.name} (sha256 {recorded.sha256[:12]}), the open model is {here.name} (sha256 "
-            f"{here.sha256[:12]}). Open {recorded.source or recorded.name}, or look at it without a model.",
+            f"it was made with {there} (sha256 {shown(recorded.sha256, 12)}), the open model is {here.name} (sha256 "
+            f"{here.sha256[:12]}). Open {source}, or look at it without a model.",
         )
-
-
-def _dtype(record: Record) -> torch.dtype:
-    return _DTYPES.get(record.info.dtype, torch.float32)

@@ -20,11 +20,13 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from model.checkpoint.errors import BadFileError
+from model.config import MoeSpec
 from model.errors import CancelledError, DecoderscopeError
 from model.export.attention import export_attention
 from model.export.recorded import RecordedError, RecordedRun, RecordedTokenizer
 from model.export.run_file import CONTENTS, Contents, RunFile, RunFileError, largest_within, reopen, sizes_of, write_run
 from model.loading import LoadedModel
+from model.moe import Expert
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportAttention
 from model.protocol.values import SamplerSettings
@@ -148,8 +150,9 @@ def test_it_is_read_with_safetensors_and_json_alone(tmp_path: Path) -> None:
 def test_half_precision_is_kept_as_it_is(tmp_path: Path, dtype: torch.dtype) -> None:
     model = made()
     decoder = model.decoder.to(dtype)
-    info = replace(model.info, dtype=str(dtype).removeprefix("torch."))
-    run = branched(replace(model, decoder=decoder, info=info))
+    weight_bytes = model.info.parameters * dtype.itemsize
+    halved = replace(model.info, dtype=str(dtype).removeprefix("torch."), weight_bytes=weight_bytes)
+    run = branched(replace(model, decoder=decoder, info=halved))
     with RunFile(saved(run, tmp_path / "a.dscope")) as file:
         again = reopen(file)
     assert again.k(0).dtype == dtype
@@ -227,9 +230,43 @@ def record(**changes: Any) -> Callable[[dict[str, Any]], None]:
     return apply
 
 
+def info(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return nested("info", **changes)
+
+
+def nested(part: str, **changes: Any) -> Callable[[dict[str, Any]], None]:
+    def apply(tensors: dict[str, Any]) -> None:
+        document = json.loads(tensors["run"].numpy().tobytes())
+        record(**{part: document[part] | changes})(tensors)
+
+    return apply
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
+        (info(n_heads=2**31), "info.n_heads is 2147483648, config says 4"),
+        (info(n_kv_heads=0), "info.n_kv_heads is 0, config says 2"),
+        (info(n_layers=-1), "info.n_layers is -1, config says 3"),
+        (info(d_model=0), "info.d_model is 0, config says 32"),
+        (info(d_vocab=10**12), "info.d_vocab is 1000000000000, config says 61"),
+        (info(n_ctx=0), "info.n_ctx is 0, config says 256"),
+        (info(attention_kind="MHA"), "info.attention_kind is MHA, config says GQA"),
+        (info(family="llama"), "info.family is llama, config says own"),
+        (info(dtype="float64"), "info.dtype is float64, expected one of float32"),
+        (info(parameters=-1), "info.parameters is -1, expected 0 to"),
+        (info(weight_bytes=5), "info.weight_bytes is 5, its parameters in float32 are"),
+        (info(eos_ids=[2**40]), r"info.eos_ids is \(1099511627776,\), expected at most 1000 ids"),
+        (info(name="x" * 1000), "info.name is x{100}…, 1000 characters long; expected at most 300"),
+        (info(warnings=["x" * 5000]), "info.warnings is .*…, expected at most 100"),
+        (nested("config", moe={"n_experts": 4, "top_k": 2, "d_expert": -5, "layers": [0]}), "d_expert is -5; expected"),
+        (nested("config", moe={"n_experts": 4, "top_k": 2, "d_expert": 2**62, "layers": [0]}), "d_expert is 46116860"),
+        (record(rope_length=2**62), "rope_length is 4611686018427387904, expected 0 to"),
+        (record(chunks=[2**62]), "chunks is .*expected numbers from 1"),
+        (record(prefill_ms=-1), "prefill_ms is -1.0, expected a finite number"),
+        (record(special_ids=[-1]), r"special_ids is \(-1,\), expected ids from 0"),
+        (record(prompt_ids=[]), "prompt_ids has 0 tokens, expected 1 to n_ctx"),
+        (record(contents="x" * 100_000), r"its record is damaged: Invalid enum value 'x+…x+' - at `\$.contents`\."),
         (change("k.1", None), "k.1 is missing"),
         (change("resid.3", None), "resid.3 is missing"),
         (change("k.0", lambda k: k[:, :3].contiguous()), r"k\.0 is F32 \[2, 3, 8\], expected"),
@@ -252,6 +289,43 @@ def test_damaged_files_are_refused_with_a_reason(tmp_path: Path, damage: Callabl
     save_file(tensors, path, metadata={"format": "dscope", "version": "1"})
     with pytest.raises(DecoderscopeError, match=reason), RunFile(path) as file:
         reopen(file)
+
+
+def test_no_message_about_a_run_file_is_as_long_as_what_is_in_it(tmp_path: Path) -> None:
+    path = saved(branched(), tmp_path / "a.dscope")
+    whole = load_file(path)
+    long = "x" * 100_000
+    for damage in (info(name=long), info(source=long), info(dtype=long), info(family=long), record(contents=long)):
+        tensors = dict(whole)
+        damage(tensors)
+        save_file(tensors, path, metadata={"format": "dscope", "version": "1"})
+        with pytest.raises(RunFileError) as caught:
+            RunFile(path)
+        assert len(str(caught.value)) < 600
+    save_file(whole | {long: torch.zeros(1)}, path, metadata={"format": "dscope", "version": "1"})
+    with pytest.raises(DecoderscopeError) as refused:
+        RunFile(path)
+    assert len(str(refused.value)) < 600
+
+
+def test_a_recorded_run_makes_no_experts_and_can_be_cancelled(tmp_path: Path) -> None:
+    experts = MoeSpec(n_experts=8, top_k=2, d_expert=16, layers=(0, 1, 2))
+    run = branched(made(moe=experts))
+    with RunFile(saved(run, tmp_path / "a.dscope")) as file:
+        again = reopen(file)
+        assert again.config.moe == experts and again.decoder.config == run.config
+        assert again.decoder.hook_points.keys() == run.decoder.hook_points.keys()
+        assert sum(isinstance(module, Expert) for module in again.decoder.modules()) == 3
+        assert_same(again, run)
+        for allowed in (0, 2, 5):  # between layers that are made, then between tensors that are read
+            calls = iter(range(allowed))
+
+            def check(calls: Any = calls) -> None:
+                if next(calls, None) is None:
+                    raise CancelledError
+
+            with pytest.raises(CancelledError):
+                reopen(file, yield_point=check)
 
 
 def test_other_files_are_refused_with_a_reason(tmp_path: Path) -> None:
