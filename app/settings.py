@@ -20,6 +20,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.i18n import tr
+from app.small_files import read_small, write_atomically
 
 VERSION = 1
 SAVE_DELAY_MS = 400
@@ -122,12 +123,12 @@ class Settings(QObject):
 
     def _load(self) -> Preferences:
         try:
-            if self.path.stat().st_size > MAX_BYTES:
-                return self._set_aside(tr("it is larger than any preferences file"))
-            raw = self.path.read_bytes()
+            raw = read_small(self.path, MAX_BYTES)
         except FileNotFoundError:
             return Preferences()
         except OSError as error:
+            if os.path.lexists(self.path):  # no file, too large, not ours to read: never written over
+                return self._set_aside(error.strerror or str(error))
             self.notices.append(tr("Preferences can't be read: {why}. The defaults are used.", why=error))
             return Preferences()
         import msgspec  # noqa: PLC0415 - 18 ms that a first start saves before its first paint
@@ -238,18 +239,3 @@ def log_folder() -> Path:
     from platformdirs import user_log_path  # noqa: PLC0415
 
     return user_log_path("decoderscope", appauthor=False)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Writes `data` to a temporary file beside `path`, flushes it to disk and renames it into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -137,7 +137,8 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
         ("app/test_settings.py test_a_bad_file_gives_defaults_a_notice_and_a_backup "
         "test_a_folder_that_is_a_file_is_told_once test_a_failed_write_keeps_the_old_file "
         "test_names_of_files_that_are_no_utf8_come_back "
-        "test_a_field_that_cannot_be_used_is_its_default_with_a_notice_and_a_backup"),
+        "test_a_field_that_cannot_be_used_is_its_default_with_a_notice_and_a_backup "
+        "test_what_is_no_file_is_set_aside_without_waiting"),
         ("app/test_window.py test_a_second_window_does_not_write_preferences "
         "test_a_window_that_cannot_save_ends_all_the_same"),
         f"{WINDOW_FAULTS} test_a_model_that_moved_is_told_and_another_can_be_opened",

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.i18n import tr
 from app.notify import WayOut
-from app.settings import write_atomically
+from app.small_files import read_small, write_atomically
 from app.state.run_book import Kept
 from model.protocol.errors import DecoderscopeError
 from model.protocol.framing import FrameDecoder, encode_frame
@@ -71,9 +71,7 @@ def read_saved(path: Path) -> Saved | None:
     try:
         if not path.is_file():
             return None
-        if path.stat().st_size > MAX_BYTES:
-            raise OSError("it is larger than any")
-        frames = FrameDecoder().feed(path.read_bytes())
+        frames = FrameDecoder().feed(read_small(path, MAX_BYTES))
         return read_value(frames[0].header.get("data"), Saved) if frames else None
     except (OSError, DecoderscopeError) as error:
         log.warning("%s can't be read: %s", path, error)

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.settings import MAX_BYTES, Preferences, Settings, config_folder, write_atomically
+from app.settings import MAX_BYTES, Preferences, Settings, config_folder
+from app.small_files import write_atomically
 
 
 def test_what_is_changed_comes_back(tmp_path: Path, qtbot: QtBot) -> None:
@@ -75,6 +77,37 @@ def test_a_bad_file_gives_defaults_a_notice_and_a_backup(tmp_path: Path, content
     settings.update(theme="dark")
     settings.save()
     assert json.loads(path.read_text())["theme"] == "dark"
+
+
+def make_odd(path: Path, kind: str) -> None:
+    """Something at `path` that is no file, or a file without end."""
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "zero":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+@pytest.mark.parametrize(("kind", "words"), [("fifo", "a named pipe"), ("zero", "a device"), ("folder", "a folder")])
+def test_what_is_no_file_is_set_aside_without_waiting(tmp_path: Path, kind: str, words: str) -> None:
+    path = tmp_path / "settings.json"
+    make_odd(path, kind)
+    settings = Settings(path)
+    assert settings.values == Preferences()
+    [notice] = settings.notices
+    assert words in notice and "is kept as" in notice
+    settings.save()
+    assert Settings(path).notices == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+def test_nothing_waits_where_a_temporary_file_would_be(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f".a.{os.getpid()}.tmp")
+    write_atomically(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize(
