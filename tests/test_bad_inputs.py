@@ -143,6 +143,7 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
         "test_a_window_that_cannot_save_ends_all_the_same"),
         f"{WINDOW_FAULTS} test_a_model_that_moved_is_told_and_another_can_be_opened",
         "app/test_autosave.py test_damaged_files_are_no_offer_and_no_error", DAMAGED,
+        "app/test_crash.py test_a_pipe_under_the_logs_name_does_not_hold_the_start",
     ),
     "the hub offline, refusing, cancelled, out of disk; odd drops": (
         (f"{HUB} test_refusals_are_one_sentence_without_the_token test_cancel_stops_a_download_and_leaves_no_part "

@@ -5,11 +5,13 @@ from __future__ import annotations
 import faulthandler
 import logging
 import logging.handlers
+import os
 import signal
 import sys
 import threading
 import time
 import traceback
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO
@@ -21,6 +23,7 @@ from app.health.report import CRASH_LOG
 from app.i18n import tr
 from app.notify import Notifier, Trouble
 from app.settings import log_folder
+from app.small_files import open_regular
 
 log = logging.getLogger("decoderscope.app")
 MAX_LOG_BYTES = 2**20
@@ -71,20 +74,39 @@ def install(notify: Notifier) -> None:
     qInstallMessageHandler(_on_qt_message)
 
 
+class LogFile(logging.handlers.RotatingFileHandler):
+    """Never waits for what is no file under the log's name: OSError."""
+
+    def _open(self) -> TextIOWrapper:
+        return _appended(Path(self.baseFilename))
+
+
+def _appended(path: Path) -> TextIOWrapper:
+    """A file to go on with, which is made where there is none; names that are not UTF-8 are escaped in it."""
+    descriptor = open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    return os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
+
+
 def _open_log() -> IO[str] | None:
-    """The log file's stream for faulthandler; without a writable folder the log goes to stderr."""
+    """The log file's stream for faulthandler; None without one. A log that can't be opened goes to stderr."""
     log.setLevel(logging.INFO)
     path: Path = log_folder() / "decoderscope.log"
+    handler: logging.Handler
+    refused: OSError | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handler: logging.Handler = logging.handlers.RotatingFileHandler(
-            path, maxBytes=MAX_LOG_BYTES, backupCount=2, encoding="utf-8"
-        )
-        stream = path.with_name(CRASH_LOG).open("a", encoding="utf-8")
-    except OSError:
-        handler, stream = logging.StreamHandler(), None
+        handler = LogFile(path, maxBytes=MAX_LOG_BYTES, backupCount=2, encoding="utf-8")
+    except OSError as error:
+        handler, refused = logging.StreamHandler(), error
+    stream: IO[str] | None = None
+    try:
+        stream = _appended(path.with_name(CRASH_LOG))
+    except OSError as error:
+        refused = refused or error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
+    if refused is not None:
+        log.warning("%s can't be written: %s", refused.filename or path.parent, refused.strerror)
     return stream
 
 

@@ -43,7 +43,7 @@ def keep_last_crash() -> Path | None:
     """The report of a hard crash of an earlier window, kept under a name of its own; None when there was none."""
     left = log_folder() / CRASH_LOG
     try:
-        if not left.exists() or not left.stat().st_size:
+        if not left.is_file() or not left.stat().st_size:
             return None
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(left.stat().st_mtime))
         kept = left.with_name(f"crash-{stamp}.log")

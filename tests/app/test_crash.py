@@ -27,7 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SILENT_ENGINE = [sys.executable, "-c", "import sys; sys.stdin.buffer.read()"]
 QUICK = 3.0
 SCRIPT = """
-import sys
+import signal, sys
+if hasattr(signal, "alarm"):
+    signal.alarm(60)  # a start that waits for ever
 from PySide6.QtCore import QTimer
 from app import main
 
@@ -42,14 +44,15 @@ sys.exit(main.run([]))
 """
 
 
-def start(config: Path, more: str = "") -> subprocess.Popen[str]:
+def start(config: Path, more: str = "", stderr: int | None = None) -> subprocess.Popen[str]:
     config.mkdir(exist_ok=True)
     engine = str(SILENT_ENGINE).replace("'", '"')
     (config / "settings.json").write_text(f'{{"engine_command": {engine}}}', encoding="utf-8")
     environment = {**os.environ, "DECODERSCOPE_CONFIG": str(config), "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.format(more=more)], env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", SCRIPT.format(more=more)], env=environment, cwd=ROOT, stdout=subprocess.PIPE,
+        stderr=stderr, text=True,
+    )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     return process
@@ -135,6 +138,22 @@ def test_an_error_that_comes_with_every_frame_is_told_once(tmp_path: Path) -> No
         assert process.stdout.readline() == "1\n"
         assert process.wait(30) == 0
     assert (tmp_path / "config" / "decoderscope.log").read_text(encoding="utf-8").count("Traceback") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+@pytest.mark.parametrize("name", ["decoderscope.log", CRASH_LOG])
+@pytest.mark.usefixtures("qapp")
+def test_a_pipe_under_the_logs_name_does_not_hold_the_start(tmp_path: Path, name: str) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    os.mkfifo(config / name)
+    more = "QTimer.singleShot(300, lambda: (print('lives', flush=True), application.window.close()))"
+    with start(config, more, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == "lives\n"
+        assert process.wait(20) == 0
+        said = process.stderr.read() if name != CRASH_LOG else (config / "decoderscope.log").read_text(encoding="utf-8")
+    assert f"{config / name} can't be written: it is a named pipe and not a file" in said
 
 
 def test_a_report_has_the_releases_and_nothing_private(monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
