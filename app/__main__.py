@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+EXIT_INTERRUPTED = 130
 ENGINE_SIDE = frozenset(
     {"run", "export", "models", "record-check", "doctor", "bench", "engine", "--version", "--help", "-h"}
 )
@@ -16,7 +16,16 @@ CHILDREN = {"chat-template": "model.checkpoint.chat_child", "tokenizer": "model.
 
 
 def main() -> int:
-    """Runs what the arguments ask for; the exit code."""
+    """Runs what the arguments ask for; the exit code. Ctrl-C ends it quietly from here on, modules coming in too."""
+    try:
+        return _main()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _main() -> int:
+    import runpy  # noqa: PLC0415 - where Ctrl-C is heard
+
     arguments = sys.argv[1:]
     first = arguments[0] if arguments else ""
     if first in ENGINE_SIDE:

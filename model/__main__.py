@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from types import FrameType
 
 from model.cli import COMMANDS
 from model.cli.command import Parser, UsageError
@@ -36,6 +39,41 @@ def parser() -> Parser:
     return made
 
 
+class EndedError(KeyboardInterrupt):
+    """A signal that asks the process to end: what is half done is taken away, as with Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP raise EndedError, once: what takes away is not ended itself. One that is ignored
+    (nohup) or handled already is left alone; so are all of them off the main thread, where they can't be handled."""
+    ended = False
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        nonlocal ended
+        if not ended:
+            ended = True
+            raise EndedError(number)
+
+    taken = []
+    try:
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, end)
+                taken.append(number)
+    except ValueError:  # not the main thread
+        pass
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand; the exit code. A mistake is one line on stderr and exit code 2."""
     if not sys.warnoptions:
@@ -44,8 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
         if options.command is None:
             raise UsageError(f"give a command: {', '.join(command.name for command in COMMANDS)} (see {PROG} --help)")
-        code: int = options.run(options)
-        sys.stdout.flush()
+        # The engine writes nothing to a disk: its end, which the window may ask for, needs no turn of its own.
+        with nullcontext() if options.command == "engine" else _ended_by_signals():
+            code: int = options.run(options)
+            sys.stdout.flush()
+    except EndedError as error:
+        return 128 + error.number
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -244,6 +244,51 @@ def test_ctrl_c_ends_it_cleanly(default_model_path: Path, when: str) -> None:
     assert bool(first) == (when == "decoding") and (first or not out)
 
 
+SLOW_SAVE = """
+import sys, time
+from model import __main__ as program
+from model.export import run_file
+
+def write(run, out, **_):
+    out.write(b"half")
+    print("writing", flush=True)
+    time.sleep(60)
+
+run_file.write_run = write
+sys.exit(program.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
+def test_a_signal_leaves_nothing_half_written(tiny: Path, tmp_path: Path, number: signal.Signals) -> None:
+    arguments = ["run", "--model", str(tiny), "--prompt", "a", "--steps", "0", "--save", str(tmp_path / "a.dscope")]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", SLOW_SAVE, *arguments],
+        env=os.environ | ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"writing\n"
+        assert [path.suffix for path in tmp_path.iterdir()] == [".part"]
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number and err == b""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_modules_come_in_is_quiet() -> None:
+    code = "import sys\nsys.argv = ['decoderscope', 'run', '--prompt', 'a']\nfrom app.__main__ import main\n"
+    code += "import signal\nclass Finder:\n    def find_spec(self, name, *_):\n        if name == 'model.cli':\n"
+    code += "            signal.raise_signal(signal.SIGINT)\nsys.meta_path.insert(0, Finder())\nsys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=os.environ | ENVIRONMENT, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (130, b"", b"")
+
+
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
     arguments = ["run", "--model", str(tiny), "--prompt", "a", "--steps", "20", "--temperature", "0"]
     process = subprocess.Popen(
