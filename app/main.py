@@ -78,10 +78,12 @@ class Application:
         """The window that writes the preferences also keeps its work against a crash, and offers what was kept."""
         if not self.settings.writable:
             return
-        from app.state.autosave import Autosave, BringBack, take_lost  # noqa: PLC0415
+        from app.state.autosave import Autosave, BringBack, Saved, Unreadable, take_lost, tell_unreadable  # noqa: PLC0415
 
         lost = take_lost(config_folder())
-        if lost is not None and (lost.kept or lost.prompt != session.prompt.text):
+        if isinstance(lost, Unreadable):
+            tell_unreadable(lost, session, self.notify)
+        elif isinstance(lost, Saved) and (lost.kept or lost.prompt != session.prompt.text):
             BringBack(lost, session, self.notify, session)
         self.window.closed.connect(Autosave(session, config_folder(), self.notify, session).close)
 

@@ -142,7 +142,8 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
         ("app/test_window.py test_a_second_window_does_not_write_preferences "
         "test_a_window_that_cannot_save_ends_all_the_same"),
         f"{WINDOW_FAULTS} test_a_model_that_moved_is_told_and_another_can_be_opened",
-        "app/test_autosave.py test_damaged_files_are_no_offer_and_no_error", DAMAGED,
+        ("app/test_autosave.py test_damaged_files_are_kept_and_no_error "
+        "test_what_cannot_be_read_is_told_kept_and_its_prompt_offered"), DAMAGED,
         "app/test_crash.py test_a_pipe_under_the_logs_name_does_not_hold_the_start",
     ),
     "the hub offline, refusing, cancelled, out of disk; odd drops": (

@@ -6,8 +6,12 @@ those of the engine's stream; the numbers of a run are made again by the engine 
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import re
 import threading
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +21,7 @@ from PySide6.QtCore import QObject, QTimer
 from app.i18n import tr
 from app.notify import WayOut
 from app.small_files import read_small, write_atomically
+from app.state.model_desk import is_run_file
 from app.state.run_book import Kept
 from model.protocol.errors import DecoderscopeError
 from model.protocol.framing import FrameDecoder, encode_frame
@@ -32,6 +37,8 @@ EVERY_MS = 10_000
 NAME, LOST_NAME = "unsaved.dscope-window", "lost.dscope-window"
 MAX_BYTES = 17 * 2**20
 EVENT = "window.saved"
+_PROMPT = re.compile(rb'"prompt":\s*("(?:[^"\\]|\\.)*")')
+"""The first such field of a frame's header: within a text its quotes would be escaped."""
 TOPICS = frozenset({"PROMPT", "RUN", "NODE", "SAMPLER", "MODEL"})
 
 
@@ -66,16 +73,41 @@ def saved_of(session: Session) -> Saved:
     )  # fmt: skip
 
 
-def read_saved(path: Path) -> Saved | None:
-    """What an earlier window left at `path`; None where nothing is, or nothing that can be read (which is logged)."""
+@dataclass(frozen=True, kw_only=True)
+class Unreadable:
+    """What an earlier window left and nobody can read: kept at `path`. `prompt` where that alone could be."""
+
+    path: Path
+    why: str
+    prompt: str = ""
+
+
+class UnreadableSavedError(DecoderscopeError):
+    """A file that holds no window's work."""
+
+    code = "unreadable_autosave"
+
+
+def decode_saved(raw: bytes) -> Saved:
+    """The work in a file's bytes. Raises DecoderscopeError."""
+    frames = FrameDecoder().feed(raw)
+    if not frames:
+        raise UnreadableSavedError(tr("it ends after {n} bytes, before its frame does", n=f"{len(raw):,}"))
+    return read_value(frames[0].header.get("data"), Saved)
+
+
+def read_saved(path: Path) -> Saved:
+    """The work of a window at `path`. Raises OSError and DecoderscopeError."""
+    return decode_saved(read_small(path, MAX_BYTES))
+
+
+def readable_prompt(raw: bytes) -> str:
+    """The prompt in the bytes of a damaged file, "" where it can't be made out."""
+    found = _PROMPT.search(raw)
     try:
-        if not path.is_file():
-            return None
-        frames = FrameDecoder().feed(read_small(path, MAX_BYTES))
-        return read_value(frames[0].header.get("data"), Saved) if frames else None
-    except (OSError, DecoderscopeError) as error:
-        log.warning("%s can't be read: %s", path, error)
-        return None
+        return str(json.loads(found[1])) if found else ""
+    except ValueError:
+        return ""
 
 
 class Autosave(QObject):
@@ -134,18 +166,51 @@ class Autosave(QObject):
             log.warning("%s can't be removed: %s", self.path, error)
 
 
-def take_lost(folder: Path) -> Saved | None:
-    """What a window that did not close left in `folder`, moved aside so that this one's file doesn't replace it."""
-    left, lost = folder / NAME, folder / LOST_NAME
+def take_lost(folder: Path, name: str = NAME, lost_name: str = LOST_NAME) -> Saved | Unreadable | None:
+    """What a window that did not close left in `folder`, moved aside so that this one's file doesn't replace it; what
+    can't be read under a name that nothing replaces."""
+    left, lost = folder / name, folder / lost_name
+    if not os.path.lexists(left):
+        return None
+    raw = b""
     try:
-        if left.is_file():
-            left.replace(lost)
-        else:
-            return None
+        raw = read_small(left, MAX_BYTES)
+        saved = decode_saved(raw)
+    except (OSError, DecoderscopeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        return Unreadable(path=_keep(left), why=why, prompt=readable_prompt(raw))
+    try:
+        left.replace(lost)
+    except OSError:
+        _keep(left)
+    return saved
+
+
+def _keep(left: Path) -> Path:
+    """Moves a file to a name of its own; where it is now."""
+    stem = f"unreadable-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = (left.with_name(f"{stem}{n}{left.suffix}") for n in ("", *(f"-{n}" for n in range(2, 1000))))
+    kept = next((path for path in names if not os.path.lexists(path)), left)
+    try:
+        left.rename(kept)
     except OSError as error:
         log.warning("%s can't be moved: %s", left, error)
-        return None
-    return read_saved(lost)
+        return left
+    return kept
+
+
+def tell_unreadable(left: Unreadable, session: Session, notify: Notifier) -> None:
+    """Says that an earlier window's work can't be read and where it is; offers the prompt where it could be."""
+    if left.prompt and left.prompt != session.prompt.text:
+        text = tr("Of what the last window left only the prompt can be read ({why}). The file is kept as {path}.")
+        way = WayOut(label=tr("Bring the prompt back"), run=lambda: session.set_prompt(left.prompt))
+        notify.propose(_filled(text, left), way)
+    else:
+        notify.tell(_filled(tr("What the last window left can't be read ({why}). It is kept as {path}."), left))
+
+
+def _filled(text: str, left: Unreadable) -> str:
+    return text.replace("{why}", left.why).replace("{path}", str(left.path))
 
 
 class BringBack(QObject):
@@ -163,8 +228,7 @@ class BringBack(QObject):
     def start(self) -> None:
         """Stops what is under way and brings the earlier window's work back."""
         session, saved = self._session, self._saved
-        session.set_prompt(saved.prompt)
-        session.prompt.set_options(add_special=saved.add_special, chat=saved.chat)
+        self._put_prompt()
         session.set_sampler(**asdict(saved.sampler))
         self._waiting = True
         session.stop()
@@ -179,8 +243,25 @@ class BringBack(QObject):
                 self._waiting = False  # it can't be opened, and that has been said
             else:
                 self._asked = True
+                if is_run_file(saved.source):
+                    self._wait_for_run_file()
                 session.open_model(saved.source)
             return
         self._waiting = False
         if saved.kept is not None and session.can_run:  # a recorded run is there already
             session.restore(saved.kept)
+
+    def _wait_for_run_file(self) -> None:
+        """The file brings its run, and the prompt that was recorded: the typed one is put back once it is open."""
+        self._waiting = False
+        self._session.files.opened.connect(self._on_run_file)
+        self._session.files.failed.connect(self._on_run_file)
+
+    def _on_run_file(self, _reply: object = None) -> None:
+        self._session.files.opened.disconnect(self._on_run_file)
+        self._session.files.failed.disconnect(self._on_run_file)
+        self._put_prompt()
+
+    def _put_prompt(self) -> None:
+        self._session.set_prompt(self._saved.prompt)
+        self._session.prompt.set_options(add_special=self._saved.add_special, chat=self._saved.chat)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +20,19 @@ from app.main import Application
 from app.notify import Notifier
 from app.session import Topic
 from app.state import autosave
-from app.state.autosave import LOST_NAME, NAME, Autosave, Saved, read_saved, saved_of, take_lost
+from app.state.autosave import (
+    LOST_NAME,
+    NAME,
+    Autosave,
+    BringBack,
+    Saved,
+    Unreadable,
+    read_saved,
+    saved_of,
+    take_lost,
+)
+from app.state.model_desk import EngineStatus
+from app.state.under_way import Phase
 from model.protocol.framing import Frame, encode_frame
 from model.protocol.run_requests import PrefillReply, Restore
 from model.protocol.values import Node, SamplerSettings
@@ -65,7 +79,6 @@ def test_what_a_window_would_lose_is_kept_and_read_back(application: Application
     kept.save()
     kept.wait()
     found = read_saved(kept.path)
-    assert found is not None
     assert (found.prompt, found.source, found.sampler.seed, found.ids) == (wanted.prompt, "/models/a", 7, (97, 98))
     assert found.nodes[1].settings.seed == 2**64 - 1 and found.nodes[0].entropy != found.nodes[0].entropy
     assert [replace(node, entropy=0.0) for node in found.nodes] == [replace(node, entropy=0.0) for node in wanted.nodes]
@@ -139,28 +152,90 @@ def test_a_full_disk_is_told_once_and_the_old_file_stays(
     kept.save()  # room again: it is tried again by itself
     kept.wait()
     found = read_saved(kept.path)
-    assert found is not None and found.prompt == "second"
+    assert found.prompt == "second"
     kept.close()
 
 
-def test_damaged_files_are_no_offer_and_no_error(tmp_path: Path) -> None:
+def test_damaged_files_are_kept_and_no_error(tmp_path: Path) -> None:
     saved = Saved(source="", prompt="a", add_special=True, chat=False, sampler=SamplerSettings())
     whole = encode_frame(event_frame(autosave.EVENT, saved))
     assert take_lost(tmp_path) is None
-    generator = random.Random(5)
+    generator, kept = random.Random(5), set[Path]()
     for trial in range(300):
         raw = bytearray(whole)
         for _ in range(generator.randint(1, 4)):
             raw[generator.randrange(len(raw))] = generator.randrange(256)
         (tmp_path / NAME).write_bytes(raw[: generator.randrange(len(raw))] if trial % 3 == 0 else raw)
         found = take_lost(tmp_path)
-        assert found is None or isinstance(found, Saved)
+        if isinstance(found, Unreadable):
+            assert found.why and found.path.exists() and found.path not in kept
+            kept.add(found.path)
+        else:
+            assert isinstance(found, Saved)
         assert not (tmp_path / NAME).exists()
+    assert kept and all(path.exists() for path in kept)  # none took another's place
     (tmp_path / NAME).write_bytes(whole)
     assert take_lost(tmp_path) == saved
     with (tmp_path / NAME).open("wb") as file:
         file.truncate(1 << 40)
-    assert take_lost(tmp_path) is None
+    found = take_lost(tmp_path)
+    assert isinstance(found, Unreadable) and "larger" in found.why
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+def test_a_pipe_where_work_would_be_is_moved_away_unopened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    found = take_lost(tmp_path)
+    assert isinstance(found, Unreadable) and "a named pipe" in found.why and found.path.is_fifo()
+
+
+@pytest.mark.parametrize("damage", ["cut", "order", "no data"])
+def test_what_cannot_be_read_is_told_kept_and_its_prompt_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, damage: str
+) -> None:
+    saved = Saved(
+        source="a", prompt='"prompt": my \u00e9 \ud83d text', add_special=True, chat=False, sampler=SamplerSettings()
+    )
+    frame = event_frame(autosave.EVENT, saved)
+    raw = encode_frame(frame)
+    if damage == "order":
+        data = {**frame.header["data"], "sampler": {**frame.header["data"]["sampler"], "order": ["top_k"]}}
+        raw = encode_frame(Frame(header={**frame.header, "data": data}))
+    elif damage == "no data":
+        raw = encode_frame(Frame(header={"v": 1, "event": autosave.EVENT}))
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / NAME).write_bytes(raw[:-5] if damage == "cut" else raw)
+    application = open_window(config, monkeypatch, qtbot)
+    try:
+        [kept] = config.glob("unreadable-*.dscope-window")
+        [banner] = [b for b in application.window.banners.notices if str(kept) in b.sentence.text()]
+        offers = [b for b in banner.findChildren(QPushButton) if b.text() == "Bring the prompt back"]
+        if damage == "no data":
+            assert offers == []
+            return
+        offers[0].click()
+        assert application.ctx is not None and application.ctx.session.prompt_text == saved.prompt
+    finally:
+        close_window(application)
+    assert kept.exists()
+
+
+def test_the_typed_prompt_comes_back_after_the_recorded_run_it_was_typed_over(application: Application) -> None:
+    assert application.ctx is not None
+    session = application.ctx.session
+    session.desk.model, session.desk.status = INFO, EngineStatus.READY
+    saved = Saved(source="/a/run.dscope", prompt="typed", add_special=False, chat=False, sampler=SamplerSettings())
+    BringBack(saved, session, application.notify, session).start()
+    assert session.busy and session.phase is Phase.OPENING  # the file is looked into
+    session.under_way.end()
+    reply = SimpleNamespace(recorded=False)
+    session.prompt.take("recorded", "recorded", tokens("recorded"))  # as a run file's answer does
+    session.files.opened.emit(reply)
+    assert (session.prompt_text, session.prompt.add_special) == ("typed", False)
+    session.prompt.take("another", "another", tokens("another"))
+    session.files.opened.emit(reply)
+    assert session.prompt_text == "another"  # once
 
 
 def test_only_the_window_that_writes_preferences_keeps_its_work(
@@ -196,5 +271,5 @@ def test_thousands_of_nodes_are_encoded_off_the_gui_thread(
     kept.wait()
     assert threads == ["autosave"]
     found = read_saved(kept.path)
-    assert found is not None and len(found.nodes) == 9_998
+    assert len(found.nodes) == 9_998
     kept.close()
