@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QMimeData, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCharFormat, QTextCursor, QTextOption
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent, QTextCharFormat
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
-    QPlainTextEdit,
     QSplitter,
-    QTextEdit,
     QToolButton,
-    QWidget,
 )
 
 from app import resources
@@ -35,6 +32,7 @@ from app.session import Topic
 from app.state.on_screen import follows_run, other_text
 from app.widgets.apart_line import ApartLine
 from app.widgets.check_box import CheckBox
+from app.widgets.prompt_edit import PromptEdit
 from app.widgets.token_strip import TokenStrip, groups_of
 from model.protocol.attention_requests import GetRow, HeadView
 from model.protocol.run_requests import GetExpected
@@ -51,93 +49,9 @@ if TYPE_CHECKING:
     from model.protocol.values import Token
     from model.protocol.wire import Request
 
-MAX_PASTE = 1_000_000
-LONG_WORD = 2_000
 SHORT = 340
 LINES = 3
 """Lines of text the box shows; one less where the panel is short."""
-
-
-class PromptEdit(QPlainTextEdit):
-    """Plain text only; files dropped on it go to the window. `typed` once a change is no longer being composed."""
-
-    typed = Signal()
-    caretMoved = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setTabChangesFocus(True)
-        self.setPlaceholderText(tr("Type a prompt"))
-        self.setAccessibleName(tr("Prompt"))
-        self.setInputMethodHints(Qt.InputMethodHint.ImhMultiLine)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
-        # A line that is wrapped needs none, and until it is, the bar would lie over half of the box.
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.document().setDocumentMargin(2)
-        self.textChanged.connect(self._on_text)
-        self.selectionChanged.connect(self.caretMoved.emit)
-        self.cursorPositionChanged.connect(self.caretMoved.emit)
-
-    def _on_text(self) -> None:
-        self._choose_wrap()
-        self.typed.emit()
-
-    def _choose_wrap(self) -> None:
-        # Qt looks for a place to break a long word in quadratic time: 1.3 s a key at 100,000 letters.
-        text = self.toPlainText() if self.document().characterCount() > LONG_WORD else ""
-        long = max(map(len, text.split()), default=0) > LONG_WORD
-        mode = QTextOption.WrapMode.WrapAnywhere if long else QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
-        if mode != self.wordWrapMode():
-            self.setWordWrapMode(mode)
-
-    def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return not source.hasUrls() and source.hasText()
-
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        if not source.hasUrls():
-            text = source.text()[:MAX_PASTE]
-            if len(text) > LONG_WORD:
-                self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
-            self.insertPlainText(text)
-
-    def text(self) -> str:
-        """What was typed. Qt's own paragraph separators come back as newlines."""
-        return self.toPlainText()
-
-    def set_text(self, text: str) -> None:
-        """Replaces the text without saying so; Undo brings the old one back."""
-        blocked = self.blockSignals(True)
-        cursor = QTextCursor(self.document())
-        if len(text) > LONG_WORD:  # before it is laid out for the first time
-            self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
-        cursor.beginEditBlock()
-        cursor.select(QTextCursor.SelectionType.Document)
-        cursor.insertText(text)
-        cursor.endEditBlock()
-        self.blockSignals(blocked)
-        self._choose_wrap()
-        self.viewport().update()
-
-    def height_of(self, lines: int) -> int:
-        """Px that so many lines of text take, with what is around them."""
-        self.ensurePolished()  # before that the style sheet's frame and font are not there
-        frame = self.contentsMargins().top() + self.contentsMargins().bottom()
-        line = math.ceil(QFontMetricsF(self.font()).lineSpacing()) + 1  # Qt lays lines out on whole pixels
-        return lines * line + round(2 * self.document().documentMargin()) + 2 + frame
-
-    def mark(self, start: int, end: int, background: QTextCharFormat) -> None:
-        """Shades characters start … end - 1 (UTF-16 units); nothing when they are the same."""
-        if start >= end:
-            self.setExtraSelections([])
-            return
-        selection = QTextEdit.ExtraSelection()
-        cursor = QTextCursor(self.document())
-        last = self.document().characterCount() - 1
-        cursor.setPosition(min(start, last))
-        cursor.setPosition(min(end, last), QTextCursor.MoveMode.KeepAnchor)
-        selection.cursor = cursor
-        selection.format = background
-        self.setExtraSelections([selection])
 
 
 HELP = (
