@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import sys
@@ -23,6 +24,7 @@ from app.window import MainWindow
 if TYPE_CHECKING:
     from app.context import AppContext
     from app.session import Session
+    from app.state.place import Place
 
 
 STARTING_MS = 3000
@@ -40,7 +42,7 @@ class Application:
     notify: Notifier
     source: str = ""
     ctx: AppContext | None = None
-    lock: object = None
+    place: Place | None = None
 
     def fill(self) -> None:
         """After the first paint: the engine's process, the shared state, the panels."""
@@ -68,42 +70,26 @@ class Application:
             notify=self.notify,
         )
         window.populate(self.ctx)
-        self.lock = self._lock_preferences()
         self._keep_work(session)
         for notice in self.settings.notices:
             self.notify.tell(notice)
         self.settings.notices.clear()
 
     def _keep_work(self, session: Session) -> None:
-        """The window that writes the preferences also keeps its work against a crash, and offers what was kept."""
-        if not self.settings.writable:
-            return
-        from app.state.autosave import Autosave, BringBack, Saved, Unreadable, take_lost, tell_unreadable  # noqa: PLC0415
-
-        lost = take_lost(config_folder())
-        if isinstance(lost, Unreadable):
-            tell_unreadable(lost, session, self.notify)
-        elif isinstance(lost, Saved) and (lost.kept or lost.prompt != session.prompt.text):
-            BringBack(lost, session, self.notify, session)
-        self.window.closed.connect(Autosave(session, config_folder(), self.notify, session).close)
-
-    def _lock_preferences(self) -> object:
-        """One window at a time writes the preferences; the others say that they don't."""
-        from PySide6.QtCore import QLockFile  # noqa: PLC0415
+        """Every window keeps its work against a crash, and offers what was kept of those that ended in one."""
+        from app.state.autosave import Autosave, offer_lost  # noqa: PLC0415
+        from app.state.place import take_place  # noqa: PLC0415
 
         folder = config_folder()
-        try:
+        with contextlib.suppress(OSError):  # saving says so
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return None
-        lock = QLockFile(str(folder / "window.lock"))
-        lock.setStaleLockTime(0)
-        if not lock.tryLock(0) and lock.error() is QLockFile.LockError.LockFailedError:
-            self.settings.forbid_writing(
-                i18n.tr("Another Decoderscope window is open: what you change in this one's preferences is not kept.")
-            )
-        self.window.closed.connect(lock.unlock)
-        return lock
+        place = self.place = take_place(folder)  # a signal would hold it only weakly
+        if place.why:
+            self.settings.forbid_writing(place.why)
+        offer_lost(folder, place.number, session, self.notify)
+        if place.number:
+            self.window.closed.connect(Autosave(session, folder, self.notify, session, number=place.number).close)
+        self.window.closed.connect(place.leave)
 
 
 def create(source: str = "", argv: Sequence[str] = ("decoderscope",)) -> Application:

@@ -144,6 +144,9 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
         f"{WINDOW_FAULTS} test_a_model_that_moved_is_told_and_another_can_be_opened",
         ("app/test_autosave.py test_damaged_files_are_kept_and_no_error "
         "test_what_cannot_be_read_is_told_kept_and_its_prompt_offered"), DAMAGED,
+        ("app/test_place.py test_a_lock_that_nobody_holds_is_taken_over "
+        "test_a_lock_that_a_process_holds_is_left_whatever_is_in_it "
+        "test_what_is_no_lock_file_is_named_and_nothing_waits"),
         "app/test_crash.py test_a_pipe_under_the_logs_name_does_not_hold_the_start",
     ),
     "the hub offline, refusing, cancelled, out of disk; odd drops": (

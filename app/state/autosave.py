@@ -20,8 +20,9 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.i18n import tr
 from app.notify import WayOut
-from app.small_files import read_small, write_atomically
+from app.small_files import NotAFileError, read_small, write_atomically
 from app.state.model_desk import is_run_file
+from app.state.place import MAX_WINDOWS, lock_path, take_lock
 from app.state.run_book import Kept
 from model.protocol.errors import DecoderscopeError
 from model.protocol.framing import FrameDecoder, encode_frame
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("decoderscope.app")
 EVERY_MS = 10_000
-NAME, LOST_NAME = "unsaved.dscope-window", "lost.dscope-window"
+NAME, LOST_NAME = "unsaved.dscope-window", "lost.dscope-window"  # of the first window; see `numbered`
 MAX_BYTES = 17 * 2**20
 EVENT = "window.saved"
 _PROMPT = re.compile(rb'"prompt":\s*("(?:[^"\\]|\\.)*")')
@@ -113,10 +114,12 @@ def readable_prompt(raw: bytes) -> str:
 class Autosave(QObject):
     """Saves `session` into `folder` every ten seconds in which it changed. `close` ends it and removes the file."""
 
-    def __init__(self, session: Session, folder: Path, notify: Notifier, parent: QObject | None = None) -> None:
+    def __init__(
+        self, session: Session, folder: Path, notify: Notifier, parent: QObject | None = None, *, number: int = 1
+    ) -> None:
         super().__init__(parent)
         self._session, self._notify = session, notify
-        self.path = folder / NAME
+        self.path = folder / numbered(NAME, number)
         self._changed = self._told = False
         self._writing: threading.Thread | None = None
         self._refused = ""
@@ -166,10 +169,38 @@ class Autosave(QObject):
             log.warning("%s can't be removed: %s", self.path, error)
 
 
-def take_lost(folder: Path, name: str = NAME, lost_name: str = LOST_NAME) -> Saved | Unreadable | None:
+def numbered(name: str, number: int) -> str:
+    """The name a file has for the window with this number (place.py)."""
+    stem, dot, suffix = name.partition(".")
+    return name if number == 1 else f"{stem}-{number}{dot}{suffix}"
+
+
+def offer_lost(folder: Path, own: int, session: Session, notify: Notifier) -> None:
+    """Offers what windows that are no longer there left in `folder`. `own`: this one's number, which is locked."""
+    for number in range(1, MAX_WINDOWS + 1):
+        if os.path.lexists(folder / numbered(NAME, number)):
+            try:
+                lock = None if number == own else take_lock(lock_path(folder, number))
+            except NotAFileError as error:
+                log.warning("%s: %s", error.filename, error.strerror)
+                continue
+            if number == own or lock is not None:
+                _offer(take_lost(folder, number), number, session, notify)
+            if lock is not None:
+                lock.unlock()
+
+
+def _offer(lost: Saved | Unreadable | None, number: int, session: Session, notify: Notifier) -> None:
+    if isinstance(lost, Unreadable):
+        tell_unreadable(lost, session, notify)
+    elif lost is not None and (lost.kept or lost.prompt != session.prompt.text):
+        BringBack(lost, session, notify, session, number=number)
+
+
+def take_lost(folder: Path, number: int = 1) -> Saved | Unreadable | None:
     """What a window that did not close left in `folder`, moved aside so that this one's file doesn't replace it; what
     can't be read under a name that nothing replaces."""
-    left, lost = folder / name, folder / lost_name
+    left, lost = folder / numbered(NAME, number), folder / numbered(LOST_NAME, number)
     if not os.path.lexists(left):
         return None
     raw = b""
@@ -216,12 +247,19 @@ def _filled(text: str, left: Unreadable) -> str:
 class BringBack(QObject):
     """Offers what an earlier window lost; `start` brings it back: prompt and sampler at once, then model and run."""
 
-    def __init__(self, saved: Saved, session: Session, notify: Notifier, parent: QObject | None = None) -> None:
+    def __init__(
+        self, saved: Saved, session: Session, notify: Notifier, parent: QObject | None = None, *, number: int = 1
+    ) -> None:
         super().__init__(parent)
         self._saved, self._session = saved, session
         self._asked = self._waiting = False
         n = len(saved.ids) + len(saved.nodes)
         text = tr("The last window ended without being closed. Its prompt and its run of {n} tokens were kept.", n=n)
+        if number > 1:
+            text = tr(
+                "Window {number} ended without being closed. Its prompt and its run of {n} tokens were kept.",
+                number=number, n=n,
+            )  # fmt: skip
         notify.propose(text, WayOut(label=tr("Bring them back"), run=self.start))
         session.changed.connect(self._go_on)
 

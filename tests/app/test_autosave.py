@@ -238,16 +238,41 @@ def test_the_typed_prompt_comes_back_after_the_recorded_run_it_was_typed_over(ap
     assert session.prompt_text == "another"  # once
 
 
-def test_only_the_window_that_writes_preferences_keeps_its_work(
+def test_every_window_keeps_its_work_under_its_own_number(
     application: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    second = open_window(tmp_path / "config", monkeypatch, qtbot)
+    config = tmp_path / "config"
+    second = open_window(config, monkeypatch, qtbot)
     try:
         assert second.ctx is not None and application.ctx is not None
-        assert not second.ctx.session.findChildren(Autosave)
-        assert len(application.ctx.session.findChildren(Autosave)) == 1
+        [first_kept] = application.ctx.session.findChildren(Autosave)
+        [kept] = second.ctx.session.findChildren(Autosave)
+        assert (first_kept.path.name, kept.path.name) == (NAME, "unsaved-2.dscope-window")
+        work(second, "of the second")
+        kept.save()
+        kept.wait()
+        left = kept.path.read_bytes()
     finally:
         close_window(second)
+    assert not kept.path.exists()
+    kept.path.write_bytes(left)  # as a crash leaves it
+    third = open_window(config, monkeypatch, qtbot)
+    try:
+        assert [b for b in third.window.banners.notices if b.sentence.text().startswith("Window 2 ended")]
+        assert (config / "lost-2.dscope-window").read_bytes() == left
+    finally:
+        close_window(third)
+
+
+def test_work_of_a_window_that_is_still_there_is_not_taken(
+    application: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    config = tmp_path / "config"
+    (config / NAME).write_bytes(b"the first window's")
+    second = open_window(config, monkeypatch, qtbot)
+    close_window(second)
+    assert (config / NAME).read_bytes() == b"the first window's"
+    assert application.place is not None and application.place.number == 1
 
 
 def test_thousands_of_nodes_are_encoded_off_the_gui_thread(
