@@ -12,6 +12,19 @@ from collections.abc import Iterable
 _SHOWN = 200
 
 
+def shown(text: object, limit: int = 100) -> str:
+    """A name or value out of an untrusted file, fit for a message: control characters escaped, long ones cut."""
+    raw = text if isinstance(text, str) else repr(text)
+    clean = "".join(ch if ch.isprintable() else ch.encode("unicode_escape", "replace").decode() for ch in raw[:limit])
+    return clean + ("…" if len(raw) > limit else "")
+
+
+def shown_ends(text: str, limit: int = 200) -> str:
+    """`shown`, with a long text cut in its middle: what a library says tells at its end where it was."""
+    half = limit // 2
+    return shown(text, limit) if len(text) <= limit else f"{shown(text[:half], half)}…{shown(text[-half:], half)}"
+
+
 class DecoderscopeError(Exception):
     """Anything the product can explain in one sentence. `code` names its kind for the app and for tests."""
 
@@ -35,8 +48,8 @@ class BadValueError(DecoderscopeError, ValueError):
     def __init__(self, field: str, found: object, expected: str) -> None:
         self.field, self.found, self.expected = field, found, expected
         text = repr(found)
-        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
-        super().__init__(f"{field} is {shown}; expected {expected}.")
+        cut = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
+        super().__init__(f"{field} is {cut}; expected {expected}.")
 
 
 class UnknownNameError(DecoderscopeError):
@@ -46,9 +59,9 @@ class UnknownNameError(DecoderscopeError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        near = difflib.get_close_matches(name, self.known, n=3)
+        near = difflib.get_close_matches(name[:_SHOWN], self.known, n=3)
         hint = f" Did you mean {' or '.join(repr(item) for item in near)}?" if near else ""
-        super().__init__(f"There is no {kind} called {name!r}.{hint}")
+        super().__init__(f"There is no {kind} called {shown(name)!r}.{hint}")
 
 
 class NoRunError(DecoderscopeError):

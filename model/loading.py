@@ -23,6 +23,7 @@ from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_pr
 from model.checkpoint.sources import Place, resolve
 from model.checkpoint.weights import fill, putter, require_whole
 from model.config import DecoderConfig
+from model.errors import shown
 from model.families import family_for
 from model.layers import lay_out
 from model.protocol.values import NOT_FINITE, ModelInfo
@@ -51,8 +52,11 @@ def plan_model(source: str | Path | None = None, *, device: str = "auto", dtype:
     kind = select_dtype(dtype, target)
     if place.form == "hub" and (preview := _preview(place, target, kind)) is not None:
         return preview
-    with _checkpoint(place, no_progress, never_cancel) as checkpoint:
-        return _plan(place, checkpoint, target, kind)
+    try:
+        with _checkpoint(place, no_progress, never_cancel) as checkpoint:
+            return _plan(place, checkpoint, target, kind)
+    except OSError as error:
+        raise _unreadable(place, error) from error
 
 
 def open_model(
@@ -86,7 +90,11 @@ def open_model(
             raise
         raise _no_memory(place, target) from error
     except OSError as error:
-        raise CheckpointError(f"{place.label}: {error.strerror or error}. Check the disk it is on.") from error
+        raise _unreadable(place, error) from error
+
+
+def _unreadable(place: Place, error: OSError) -> CheckpointError:
+    return CheckpointError(f"{shown(place.label, 300)}: {error.strerror or error}. Check the disk it is on.")
 
 
 def _no_memory(place: Place, device: torch.device) -> CheckpointError:

@@ -6,9 +6,10 @@ import json
 import os
 from pathlib import Path
 
-from model.checkpoint.errors import BadFileError, shown
+from model.checkpoint.errors import BadFileError
 from model.checkpoint.paths import open_regular
 from model.checkpoint.sniff import HEAD_BYTES, JSON, UNKNOWN, kind_of
+from model.errors import shown
 
 CONFIG_LIMIT = 4 << 20
 INDEX_LIMIT = 32 << 20

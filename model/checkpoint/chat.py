@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from model.checkpoint import chat_child
-from model.checkpoint.errors import CheckpointError, shown
+from model.checkpoint.errors import CheckpointError
+from model.errors import shown
 from model.tokenizer import Tokenizer
 
 SECONDS = 2.0

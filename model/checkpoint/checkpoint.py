@@ -13,7 +13,7 @@ import torch
 
 from model.checkpoint.bounded_json import CONFIG_LIMIT, read_object
 from model.checkpoint.digest import remembered_sha256
-from model.checkpoint.errors import BadFileError, UnsupportedError, shown, shown_list
+from model.checkpoint.errors import BadFileError, UnsupportedError, shown_list
 from model.checkpoint.folder_tokenizer import read_tokenizer
 from model.checkpoint.gguf_source import GGUFSource, dequantise, open_gguf, split_parts
 from model.checkpoint.gguf_tokenizer import build_tokenizer, special_ids
@@ -25,7 +25,7 @@ from model.checkpoint.strict import Match, match
 from model.checkpoint.tensors import Entry
 from model.checkpoint.weights import RowSource
 from model.config import ConfigError, DecoderConfig
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, shown
 from model.families import Family, family_for, family_for_gguf
 from model.families.base import TensorRule
 from model.tokenizer import Tokenizer

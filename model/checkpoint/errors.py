@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, shown
 
 _SHOWN_NAMES = 8
-
-
-def shown(text: object, limit: int = 100) -> str:
-    """A name or value out of an untrusted file, fit for a message: control characters escaped, long ones cut."""
-    raw = text if isinstance(text, str) else repr(text)
-    clean = "".join(ch if ch.isprintable() else ch.encode("unicode_escape", "replace").decode() for ch in raw[:limit])
-    return clean + ("…" if len(raw) > limit else "")
-
-
-def shown_ends(text: str, limit: int = 200) -> str:
-    """`shown`, with a long text cut in its middle: a library's sentence says at its end where it was."""
-    half = limit // 2
-    return shown(text, limit) if len(text) <= limit else f"{shown(text[:half], half)}…{shown(text[-half:], half)}"
 
 
 def shown_list(names: Sequence[str]) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 import tokenizers
 
 from model.checkpoint.bounded_json import CONFIG_LIMIT, TOKENIZER_LIMIT, read_bytes, read_object
-from model.checkpoint.errors import BadFileError, shown, shown_list
+from model.checkpoint.errors import BadFileError, shown_list
 from model.checkpoint.guarded import GuardedEncoder, unknown_patterns
 from model.checkpoint.safetensors_folder import require_inside
 from model.checkpoint.sniff import HEAD_BYTES, JSON, UNKNOWN, kind_of
+from model.errors import shown
 from model.tokenizer import IdsTokenizer, Tokenizer
 
 _TEMPLATE_LIMIT = 1 << 20

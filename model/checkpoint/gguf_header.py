@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from model.checkpoint import sniff
-from model.checkpoint.errors import BadFileError, shown
+from model.checkpoint.errors import BadFileError
 from model.checkpoint.paths import read_at
 from model.checkpoint.tensors import Entry
+from model.errors import shown
 
 _CHUNK = 1 << 20
 _HEADER_LIMIT = 256 << 20

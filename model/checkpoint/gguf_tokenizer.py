@@ -10,9 +10,10 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
 
-from model.checkpoint.errors import BadFileError, UnsupportedError, shown, shown_list
+from model.checkpoint.errors import BadFileError, UnsupportedError, shown_list
 from model.checkpoint.gguf_header import Value
 from model.checkpoint.pretokenizers import PRE_TOKENIZATIONS
+from model.errors import shown
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 _SPACE = "▁"

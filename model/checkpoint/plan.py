@@ -89,7 +89,7 @@ def select_device(name: str = "auto") -> torch.device:
     except RuntimeError as error:
         raise BadValueError("device", name, f"one of {', '.join(device_names())}") from error
     index = device.index or 0
-    there = {"cpu": True, "mps": mps and index == 0, "cuda": cuda and index < torch.cuda.device_count()}
+    there = {"cpu": index == 0, "mps": mps and index == 0, "cuda": cuda and index < torch.cuda.device_count()}
     if not there.get(device.type, False):
         raise BadValueError("device", name, f"one of {', '.join(device_names())}")
     return torch.device("cuda", index) if device.type == "cuda" else torch.device(device.type)

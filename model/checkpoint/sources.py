@@ -11,11 +11,13 @@ from typing import Literal
 
 from model.checkpoint import sniff
 from model.checkpoint.catalogue import CATALOGUE, DEFAULT, Entry, find
-from model.checkpoint.errors import BadFileError, CheckpointError, UnsupportedError, shown
+from model.checkpoint.errors import BadFileError, CheckpointError, UnsupportedError
 from model.checkpoint.fetch import local_path
 from model.checkpoint.paths import open_regular
+from model.errors import shown
 
 _HUB_ID = re.compile(r"^[\w][\w.-]{0,95}/[\w][\w.-]{0,95}$", re.ASCII)
+_RUN_FORMAT = re.compile(rb'"format": ?"dscope"')
 Form = Literal["gguf", "folder", "hub"]
 
 
@@ -66,10 +68,13 @@ def resolve(source: str | Path | None) -> Place:
         raise UnsupportedError(
             text, "this is a web address", "Give the hub id (owner/name), or download the files first."
         )
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise BadFileError(text, "there is no such user, or none with a folder", remedy="Check the path.") from error
     try:
         mode = path.stat().st_mode
-    except OSError as error:
+    except (OSError, ValueError) as error:  # half a character, in a name from a window, is no OSError
         if os.path.islink(path):  # noqa: PTH114 - the method raises for a name that is too long
             raise BadFileError(path, "a link to something that does not exist", remedy="Check the path.") from error
         if _HUB_ID.match(text) and ".." not in text and not text.endswith((".gguf", ".safetensors")):
@@ -94,8 +99,18 @@ def _fetched(entry: Entry) -> Place:
 
 def _file(path: Path) -> Place:
     descriptor = open_regular(path)
-    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-        kind = sniff.kind_of(file.read(sniff.HEAD_BYTES), path.stat().st_size, path.name)
+    try:
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+            head = file.read(sniff.HEAD_BYTES)
+            kind = sniff.kind_of(head, path.stat().st_size, path.name)
+    except OSError as error:  # a disk that fails, or a file of the kernel's that has a place for nobody
+        problem = f"can't be read: {error.strerror or error}"
+        raise BadFileError(
+            path, problem, remedy="Open a model's folder, a .gguf file or a .safetensors file."
+        ) from error
+    if kind is sniff.SAFETENSORS and (path.suffix.lower() == ".dscope" or _RUN_FORMAT.search(head)):
+        remedy = "Open it in the window (decoderscope FILE), or export from it (decoderscope export --run FILE)."
+        raise UnsupportedError(path, "this is a recorded run, not a model", remedy)
     if kind is sniff.GGUF or path.suffix.lower() == ".gguf":
         return Place("gguf", path, str(path))
     if kind is sniff.SAFETENSORS or path.suffix.lower() == ".safetensors":

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from model.cli.command import Command
+from model.errors import shown
+
+MAX_SHOWN = 400
+"""Characters of any text of the file; --json has them all."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(found, ensure_ascii=False))
     else:
         for name, value in found.items():
-            print(f"{name.replace('_', ' ')}: {value}")
+            print(f"{name.replace('_', ' ')}: {shown(value, MAX_SHOWN)}")
     return 0
 
 

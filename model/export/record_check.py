@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from model.checkpoint.errors import shown
 from model.checkpoint.plan import DTYPES
 from model.config import LIMITS, DecoderConfig
+from model.errors import shown
 from model.protocol.values import ModelInfo
 
 MAX_NAME, MAX_PATH, MAX_WARNING = 300, 4_096, 4_000

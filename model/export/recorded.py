@@ -9,9 +9,8 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from model.checkpoint.errors import shown
 from model.config import DecoderConfig
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, shown
 from model.loading import LoadedModel
 from model.prefill import ProgressReport, YieldPoint
 from model.protocol.values import ModelInfo, Token
