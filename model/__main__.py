@@ -12,7 +12,8 @@ from types import FrameType
 
 from model.cli import COMMANDS
 from model.cli.command import Parser, UsageError
-from model.errors import DecoderscopeError
+from model.cli.output import OutputError, give_up_output, told_output
+from model.errors import DecoderscopeError, shown_ends
 from model.version import product_version
 
 PROG = "decoderscope"
@@ -79,20 +80,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries; ours are errors or part of a reply
     try:
-        options = parser().parse_args(arguments)
-        if options.command is None:
-            raise UsageError(f"give a command: {', '.join(command.name for command in COMMANDS)} (see {PROG} --help)")
-        # The engine writes nothing to a disk: its end, which the window may ask for, needs no turn of its own.
-        with nullcontext() if options.command == "engine" else _ended_by_signals():
-            code: int = options.run(options)
-            sys.stdout.flush()
+        with told_output():
+            return _run(arguments)
     except EndedError as error:
         return 128 + error.number
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's own last flush is quiet too
+        give_up_output()
         return EXIT_PIPE
+    except OutputError as error:
+        give_up_output()
+        return _fail(str(error))
     except DecoderscopeError as error:
         return _fail(str(error))
     except MemoryError:
@@ -102,8 +101,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if type(error).__name__ == "OutOfMemoryError":
             return _fail("The device's memory ran out: take a shorter prompt, a smaller dtype or another device.")
-        reason = f"{type(error).__name__}: {error}"
+        reason = shown_ends(f"{type(error).__name__}: {error}", 400)
         return _fail(f"Something went wrong: {reason} (set {TRACEBACK_VARIABLE}=1 to see where)")
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit:  # --help and --version have printed
+        sys.stdout.flush()
+        raise
+    if options.command is None:
+        raise UsageError(f"give a command: {', '.join(command.name for command in COMMANDS)} (see {PROG} --help)")
+    # The engine writes nothing to a disk: its end, which the window may ask for, needs no turn of its own.
+    with nullcontext() if options.command == "engine" else _ended_by_signals():
+        code: int = options.run(options)
+        sys.stdout.flush()
     return code
 
 

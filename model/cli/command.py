@@ -9,13 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, shown, shown_ends
+
+_MAX_MESSAGE = 1_000
+"""Characters of a sentence that repeats what was typed."""
 
 
 class UsageError(DecoderscopeError):
     """Arguments that no command understands."""
 
     code = "usage"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shown_ends(message, _MAX_MESSAGE))
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,7 +52,7 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
         except ValueError:
             value = low - 1
         if value < low or (high is not None and value > high):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {limits}")
+            raise argparse.ArgumentTypeError(f"{shown(text, 60)!r} is not a whole number {limits}")
         return value
 
     return read
@@ -57,7 +63,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from error
+        raise argparse.ArgumentTypeError(f"{shown(text, 60)!r} is not a number") from error
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

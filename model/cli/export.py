@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from model.export.spec import FigureSpec
 from model.protocol.attention_requests import Scale, Stage
 from model.protocol.export_kinds import EXPORT_KINDS, file_names
 from model.protocol.export_requests import FigureTheme, FileRequest, RunContents
-from model.protocol.file_writing import FileExistsAlreadyError
+from model.protocol.file_writing import FileExistsAlreadyError, require_folder
 
 if TYPE_CHECKING:
     from model.run import Run
@@ -67,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if EXPORT_KINDS[kind].drawn:
         FigureSpec(width=size[0], height=size[1], dpi=options.dpi)  # refused before a model is opened
     folder = Path(options.out)
+    _check_folder(folder)
     sampler_settings(options)
     prompt = read_prompt(options) if options.run_file is None else ()
     progress = ProgressLine()
@@ -89,6 +91,14 @@ def run(options: argparse.Namespace) -> int:
         for entry in written:
             print(entry["path"])
     return 0
+
+
+def _check_folder(folder: Path) -> None:
+    """Raises FileWriteError, before a model is opened, where the folder could be neither made nor written to."""
+    there = folder
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    require_folder(there, folder)
 
 
 def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:

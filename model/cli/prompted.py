@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from model.cli.command import ProgressLine, UsageError, add_model_options, number, whole
-from model.protocol.values import MAX_SEED, Node, SamplerSettings
+from model.protocol.values import MAX_SEED, ModelInfo, Node, SamplerSettings
 
 if TYPE_CHECKING:
     from model.run import Run
@@ -84,11 +84,24 @@ def prefilled(options: argparse.Namespace, prompt: str | Sequence[int]) -> tuple
     try:
         model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
         load_ms = (time.perf_counter() - begun) * 1e3
+        ids = model.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+        _check_forced(options.force_ids, len(ids), model.info)
         run = Run(model)
-        run.prefill(prompt, progress=progress)
+        run.prefill(ids, progress=progress)
     finally:
         progress.clear()
     return run, load_ms
+
+
+def _check_forced(forced: Sequence[int], n_prompt: int, info: ModelInfo) -> None:
+    """Raises UsageError before anything is run where the ids that are to follow the prompt can't."""
+    if n_prompt <= info.n_ctx < n_prompt + len(forced):  # of a prompt too long by itself the prefill tells
+        raise UsageError(
+            f"--force-ids: {len(forced):,} ids after a prompt of {n_prompt:,} tokens; this model takes {info.n_ctx:,} "
+            "positions in all"
+        )
+    if (beyond := next((token for token in forced if token >= info.d_vocab), None)) is not None:
+        raise UsageError(f"--force-ids: {beyond} is not an id of this model, which has 0 to {info.d_vocab - 1}")
 
 
 def decoded(

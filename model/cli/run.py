@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.cli.command import Command
 from model.cli.prompted import add_run_options, decoded, prefilled, read_prompt, sampler_settings
-from model.protocol.file_writing import FileExistsAlreadyError
+from model.protocol.file_writing import RUN_SUFFIX, named, require_place
 from model.protocol.values import Node
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_run_options(parser, steps=32)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
-    parser.add_argument("--save", default="", metavar="FILE.dscope", help="record the run in a file")
+    parser.add_argument(
+        "--save", default="", metavar="FILE.dscope", help="record the run in a file; its path is printed"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
 
 
@@ -99,8 +101,9 @@ def run(options: argparse.Namespace) -> int:
     """Opens the model, prefills, decodes, prints."""
     sampler_settings(options)  # refused before a model is opened
     prompt = read_prompt(options)
-    if options.save and not options.overwrite and Path(options.save).exists():
-        raise FileExistsAlreadyError(Path(options.save))
+    place = named(Path(options.save), RUN_SUFFIX) if options.save else None
+    if place is not None:
+        require_place(place, overwrite=options.overwrite)
     made, load_ms = prefilled(options, prompt)
     report = Report(model=made.model, load_ms=load_ms)
     shown = 0
@@ -114,16 +117,20 @@ def run(options: argparse.Namespace) -> int:
             shown = len(text)
 
     decoded(made, options, on_node=tell)
-    if options.save:
+    saved = ""
+    if place is not None:
         from model.export.run_file import save_run  # noqa: PLC0415
 
-        save_run(made, Path(options.save), overwrite=options.overwrite)
+        saved = str(save_run(made, place, overwrite=options.overwrite))
     if options.json:
-        print(json.dumps(_finite(report.whole(made, prompt)), allow_nan=False))
+        told = report.whole(made, prompt) | ({"saved": saved} if saved else {})
+        print(json.dumps(_finite(told), allow_nan=False))
         return 0
     if shown:
         _write("\n")
     print(_timing(made, report), file=sys.stderr)
+    if saved:
+        print(f"saved {saved}", file=sys.stderr)
     return 0
 
 

@@ -31,11 +31,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.checkpoint.errors import shown, shown_ends
 from model.checkpoint.plan import DTYPES
 from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
-from model.errors import DecoderscopeError, NoRunError
+from model.errors import DecoderscopeError, NoRunError, shown, shown_ends
 from model.export.attention import Check, Report, nothing
 from model.export.files import ExportedFile, write_files
 from model.export.record_check import trouble_with_info, trouble_with_run
@@ -44,7 +43,7 @@ from model.export.tensor_file import Piece, write_tensors
 from model.loading import LoadedModel
 from model.prefill import ProgressReport, YieldPoint
 from model.protocol.export_requests import ExportRun, RunContents
-from model.protocol.file_writing import safe_stem
+from model.protocol.file_writing import RUN_SUFFIX, named, safe_stem
 from model.protocol.values import ModelInfo, Node
 from model.run import Run
 from model.store import Key
@@ -52,7 +51,7 @@ from model.tree import RunTree
 from model.version import product_version
 
 FORMAT, VERSION = "dscope", 1
-SUFFIX = ".dscope"
+SUFFIX = RUN_SUFFIX
 Contents = RunContents
 CONTENTS: tuple[Contents, ...] = get_args(RunContents)
 _MAX_RECORD = 256 * 2**20
@@ -223,9 +222,11 @@ def export_run(
 
 
 def save_run(run: Run, path: Path, *, contents: Contents = "all", overwrite: bool = False) -> Path:
-    """Writes a run file, whole or not at all; returns where it is, its name made safe. Raises FileWriteError."""
+    """Writes a run file, whole or not at all; returns where it is: its name made safe, with our suffix. Raises
+    FileWriteError."""
+    wanted = named(path, SUFFIX)
     write = partial(write_run, run, contents=contents)
-    [(target, _)] = write_files([ExportedFile(path.name, SUFFIX[1:], write)], path.parent, overwrite=overwrite)
+    [(target, _)] = write_files([ExportedFile(wanted.name, SUFFIX[1:], write)], wanted.parent, overwrite=overwrite)
     return target
 
 
@@ -236,14 +237,17 @@ class RunFile:
         self.path = path
         try:
             self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
-        except OSError as error:
-            raise RunFileError(path, f"{error.strerror}.") from error
+        except (OSError, ValueError) as error:  # a name with half a character or a zero in it is no OSError
+            raise RunFileError(path, f"{getattr(error, 'strerror', None) or error}.") from error
         try:
             if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
                 raise RunFileError(path, "it is not a file.")
             self.header: Header = read_header(self._descriptor, path)
             self.record = self._read_record()
             self._check_shapes()
+        except OSError as error:
+            self.close()
+            raise RunFileError(path, f"it can't be read: {error.strerror or error}.") from error
         except BaseException:
             self.close()
             raise
@@ -268,7 +272,10 @@ class RunFile:
         view, at = memoryview(data), 0
         os.lseek(self._descriptor, entry.start, os.SEEK_SET)
         while at < entry.nbytes:
-            part = os.read(self._descriptor, min(entry.nbytes - at, _READ_BYTES))
+            try:
+                part = os.read(self._descriptor, min(entry.nbytes - at, _READ_BYTES))
+            except OSError as error:
+                raise RunFileError(self.path, f"it can't be read: {error.strerror or error}.") from error
             if not part:
                 raise RunFileError(self.path, "it changed while it was read.")
             view[at : at + len(part)] = part

@@ -23,13 +23,14 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, shown
 from model.protocol.export_requests import FileInfo, FilePart
 from model.protocol.framing import Array
 
 MAX_NAME_BYTES = 200
 """Of a file's name in UTF-8: filesystems take 255, some less once encrypted, and a suffix may be added."""
 MAX_STEM_BYTES = 160
+RUN_SUFFIX = ".dscope"
 BUFFERS, BUFFER_BYTES = 3, 4 * 2**20
 """What may wait for the disk while a file is made here: one is filled while another one is written."""
 BUFFERED = 2**16
@@ -50,6 +51,8 @@ _REASONS = {
     errno.EIO: "the disk reported an error. Choose another one",
 }
 
+_NO_FILE = "something that is not a file has this name. Choose another name"
+
 
 class FileWriteError(DecoderscopeError):
     """A file that could not be written; what was there before is as it was."""
@@ -58,7 +61,8 @@ class FileWriteError(DecoderscopeError):
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path.name} could not be written to {path.parent}: {reason}. Nothing was changed.")
+        name, folder = shown(path.name or str(path)), shown(str(path.parent), 300)
+        super().__init__(f"{name} could not be written to {folder}: {reason}. Nothing was changed.")
 
     @classmethod
     def of(cls, path: Path, error: OSError) -> FileWriteError:
@@ -107,6 +111,56 @@ def safe_stem(stem: str) -> str:
     """A name without its extension, made safe, with room for any extension we add."""
     name = safe_name(f"{stem}.x")
     return name[:-2].encode()[:MAX_STEM_BYTES].decode(errors="ignore").rstrip(" .") or "export"
+
+
+def named(path: Path, suffix: str) -> Path:
+    """Where a file goes that a person named: with `suffix`, its name made safe. Raises FileWriteError for a folder, for
+    a name without a stem and for one that is too long."""
+    try:
+        found = path.stat().st_mode if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from error
+    if not path.name or (found is not None and stat.S_ISDIR(found)):
+        raise FileWriteError(path, f"this is a folder. Name a file in it, such as run{suffix}")
+    if found is not None and not stat.S_ISREG(found):
+        raise FileWriteError(path, _NO_FILE)
+    stem = path.name[: -len(suffix)] if path.name.lower().endswith(suffix) else path.name
+    if not stem.strip(" ."):
+        raise FileWriteError(path, f"the name has nothing before its extension. Choose one such as run{suffix}")
+    if len(path.name.encode(errors="surrogateescape")) > MAX_NAME_BYTES:
+        raise FileWriteError(path, _REASONS[errno.ENAMETOOLONG])
+    return path.with_name(safe_name(stem + suffix))
+
+
+def require_place(path: Path, *, overwrite: bool) -> None:
+    """Raises FileWriteError where a file could not be written there, before what is to be in it is made."""
+    try:
+        found = path.stat().st_mode
+    except FileNotFoundError:
+        found = None
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from error
+    if found is not None and not stat.S_ISREG(found):
+        raise FileWriteError(path, _NO_FILE)
+    if found is not None and not overwrite:
+        raise FileExistsAlreadyError(path)
+    require_folder(path.parent, path)
+
+
+def require_folder(folder: Path, path: Path) -> None:
+    """Raises FileWriteError, about `path`, unless `folder` is there and may be written to."""
+    try:
+        if not stat.S_ISDIR(folder.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError | ValueError) -> FileWriteError:
+    """What the system, or Python of a name that no system takes, said."""
+    return FileWriteError.of(path, error if isinstance(error, OSError) else OSError(errno.EINVAL, str(error)))
 
 
 class _Growing:
@@ -366,7 +420,7 @@ class IncomingFiles:
             raise BrokenTransferError(target, "two files of the export have this name")
         if target.exists():
             if not target.is_file():
-                raise FileWriteError(target, "something that is not a file has this name. Choose another name")
+                raise FileWriteError(target, _NO_FILE)
             if not self.overwrite:
                 raise FileExistsAlreadyError(target)
         file = self._files[name] = _Growing(target, hashed=hashed)

@@ -138,6 +138,16 @@ def test_a_prompt_from_stdin_is_taken_as_it_is(
         (["run"], "--prompt"),
         (["run", "--prompt", "a", "--fast"], "unrecognized arguments: --fast"),
         (["run", "--prompt", "a", "--steps", "-1"], "argument --steps: '-1' is not a whole number 0 or more"),
+        (["run", "--prompt", "a", "--steps", "1" * 5000], "argument --steps: '1111"),
+        (["run", "--prompt", "a", "--top-p", "x" * 5000], "argument --top-p: 'xxxx"),
+        (["run", "--prompt", "a", "--fast" + "x" * 5000], "unrecognized arguments: --fastx"),
+        (["export", "--prompt", "a", "--what", "x" * 5000], "--what: 'xxxx"),
+        (["models", "get", "x" * 5000], "There is no model in the catalogue called 'xxxx"),
+        (["run", "--prompt", "a", "--model", "~nosuchuser/x"], "~nosuchuser/x: there is no such user"),
+        (["run", "--prompt", "a", "--model", "x" * 5000], "There is no model called 'xxxx"),
+        (["run", "--prompt", "a", "--model", "TINY", "--device", "cpu:7"], "device is 'cpu:7'; expected one of auto"),
+        (["run", "--prompt", "a", "--model", "TINY", "--force-ids", ",".join("1" * 64)], "--force-ids: 64 ids after a"),
+        (["run", "--prompt", "a", "--model", "TINY", "--force-ids", "1,300"], "300 is not an id of this model, which"),
         (["run", "--prompt", "a", "--seed", "x"], "argument --seed: 'x' is not a whole number from 0"),
         (["run", "--prompt", "a", "--seed", str(2**64)], "is not a whole number"),
         (["run", "--prompt", "a", "--temperature", "hot"], "'hot' is not a number"),
@@ -287,6 +297,42 @@ def test_ctrl_c_while_modules_come_in_is_quiet() -> None:
         [sys.executable, "-P", "-c", code], env=os.environ | ENVIRONMENT, capture_output=True, check=False
     )
     assert (done.returncode, done.stderr, done.stdout) == (130, b"", b"")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux")
+def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["run", "--prompt", "a", "--model"], ["doctor", "--model"], ["record-check"], ["export", "--run"]):
+        code, _, err = call(capsys, *command, "/proc/self/mem")
+        assert code == 2 and "mem" in err and "can't be read: Input/output error" in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux")
+@pytest.mark.parametrize("arguments", [["--help"], ["models", "list"], ["run", "--steps", "1", "--prompt", "a"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_is_full_is_named(tiny: Path, arguments: list[str], unbuffered: str) -> None:
+    model = ["--model", str(tiny)] if "run" in arguments else []
+    environment = os.environ | ENVIRONMENT | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments, *model], env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: The output could not be written: No space left on device.")
+
+
+def test_an_output_that_is_closed_is_no_error(tiny: Path) -> None:
+    code = (
+        "import os, sys\nsys.stdout = None\nfrom model import __main__ as program\nsys.exit(program.main(sys.argv[1:]))"
+    )
+    arguments = ["run", "--model", str(tiny), "--prompt", "a", "--steps", "1"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, *arguments],
+        env=os.environ | ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stderr.startswith("load ")
 
 
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:

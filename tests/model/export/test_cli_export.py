@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from model import __main__ as program
 from model.cli.command import UsageError
@@ -103,6 +105,70 @@ def test_saving_keeps_what_is_there(capsys: pytest.CaptureFixture[str], tiny: Pa
     assert code == 2 and "a file of this name is there" in err and path.read_bytes() == b"old"
     assert call(capsys, *options, "--overwrite")[0] == 0
     assert call(capsys, "record-check", path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (".", "this is a folder. Name a file in it, such as run.dscope"),
+        ("..", "this is a folder"),
+        ("folder", "this is a folder"),
+        (".dscope", "the name has nothing before its extension"),
+        ("...", "the name has nothing before its extension"),
+        ("a" * 307, "the name is too long"),
+        ("none/a.dscope", "the folder does not exist"),
+        ("file/a.dscope", "a part of the path is not a folder"),
+        (os.devnull, "something that is not a file has this name"),
+    ],
+)
+def test_a_place_nothing_can_be_saved_at_is_refused_before_the_model_is_opened(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("model.loading.open_model", lambda *_, **__: pytest.fail("it was opened"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    for more in ([], ["--overwrite"]):
+        code, _, err = call(capsys, "run", "--prompt", PROMPT, "--save", name, *more)
+        assert code == 2 and words in err and len(err) < 400 and not err.startswith("error:  ")
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "file"}
+    if "/" in name and name != os.devnull:
+        out = name if name.startswith("file") else "file"
+        assert "a part of the path is not a folder" in call(capsys, "export", "--prompt", PROMPT, "--out", out)[2]
+
+
+def test_what_is_saved_has_our_suffix_and_its_path_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tiny: Path, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("run", "--model", tiny, "--prompt", PROMPT, "--steps", 1, "--save")
+    assert "saved a.dscope\n" in call(capsys, *options, "a")[2]
+    assert json.loads(call(capsys, *options, "b.Dscope", "--json")[1])["saved"] == "b.dscope"
+    assert "a file of this name is there" in call(capsys, *options, "a")[2]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.dscope", "b.dscope"}
+
+
+def test_a_run_file_given_as_a_model_is_called_by_its_name(
+    capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "a.safetensors"
+    other.write_bytes(recorded.read_bytes())
+    for path in (recorded, other):
+        code, _, err = call(capsys, "run", "--model", path, "--prompt", PROMPT)
+        assert code == 2 and "this is a recorded run, not a model" in err and "decoderscope export --run FILE" in err
+
+
+def test_a_record_of_long_and_odd_texts_is_told_in_short_lines(
+    capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path
+) -> None:
+    tensors = load_file(recorded)
+    document = json.loads(tensors["run"].numpy().tobytes()) | {"text": "\x1b[2J" + "x" * 10_000}
+    tensors["run"] = torch.frombuffer(bytearray(json.dumps(document).encode()), dtype=torch.uint8)
+    path = tmp_path / "a.dscope"
+    save_file(tensors, path, metadata={"format": "dscope", "version": "1"})
+    out = call(capsys, "record-check", path)[1]
+    assert "\x1b" not in out and "text: \\x1b[2Jxxx" in out and max(map(len, out.splitlines())) < 500
+    assert json.loads(call(capsys, "record-check", path, "--json")[1])["text"] == document["text"]
 
 
 def test_a_source_is_needed(capsys: pytest.CaptureFixture[str], recorded: Path) -> None:
