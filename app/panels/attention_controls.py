@@ -42,6 +42,7 @@ class AttentionControls(QWidget):
         self.stage_list = ValueCombo(theme, tr("Stage"))
         self.scale = ValueCombo(theme, tr("Colour scale"))
         self.pin = QPushButton(tr("Pin"))
+        self.pin.setCheckable(True)  # one word for both states: a longer one might not fit where it was pressed
         self.more = MoreButton(theme)
         self.export = QPushButton(tr("Export…"))
         self._row = QHBoxLayout(self)
@@ -56,7 +57,6 @@ class AttentionControls(QWidget):
         self.scale.set_choices([
             Choice(key=key, text=text, short=tr("log") if key == "log" else "") for key, text in scale_items()
         ])  # fmt: skip
-        self.pin.setToolTip(tr("Keep this head beside the one you choose next, up to four"))
         self.more.setAccessibleName(tr("More about this view"))
         self.more.setToolTip(tr("More about this view"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -98,12 +98,18 @@ class AttentionControls(QWidget):
         self.stage.set_key(selection.stage)
         self.stage_list.set_key(selection.stage)
         self.scale.set_key(selection.scale)
-        self.pin.setText(tr("Unpin") if selection.view in selection.pins else tr("Pin"))
+        self.pin.setChecked(self._is_pinned)
+        tip = tr("Keep this head beside the one you choose next, up to four")
+        self.pin.setToolTip(tr("Unpin") if self._is_pinned else tip)
         self._fit()
 
     def toggle_pin(self) -> None:
         """Pins the view, or unpins it."""
         self._ctx.selection.toggle_pin(self._ctx.selection.view)
+
+    @property
+    def _is_pinned(self) -> bool:
+        return self._ctx.selection.view in self._ctx.selection.pins
 
     def sizeHint(self) -> QSize:
         return QSize(480, self._ctx.theme.px(28))
@@ -143,7 +149,7 @@ class AttentionControls(QWidget):
         if not self.export.isVisible():
             menu.addAction(tr("Export…"), self.exportWanted.emit)
         if not self.pin.isVisible():
-            menu.addAction(self.pin.text(), self.toggle_pin)
+            menu.addAction(tr("Unpin") if self._is_pinned else tr("Pin"), self.toggle_pin)
             menu.addSeparator()
         self._add_scales(menu)
         fixed = menu.addAction(tr("Fixed levels 0 … 1"), lambda: selection.set_fixed(not selection.fixed))

@@ -380,6 +380,33 @@ def test_pin_stands_with_all_controls_where_they_fit(qtbot: QtBot, bench: Bench)
     assert controls.head.sizeHint().width() < panel.fontMetrics().horizontalAdvance("Mean of heads") + 40
 
 
+def test_pin_keeps_its_place_and_says_whether_this_head_is_pinned(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1000, 527))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    controls = panel.controls
+    parts = (controls.layer, controls.head, controls.stage, controls.scale, controls.pin, controls.more,
+             controls.export)  # fmt: skip
+    margins = panel.width() - controls.width()
+    panel.resize(sum(part.width() for part in parts) + 6 * 6 + margins, 527)  # not a pixel to spare
+    settled(qtbot, panel, bench)
+    place = controls.pin.geometry()
+    for pinned in (True, False, True):
+        QTest.mouseClick(controls.pin, LEFT)
+        settled(qtbot, panel, bench)
+        assert controls.pin.isChecked() == pinned == (bench.selection.view in bench.selection.pins)
+        assert controls.pin.isVisible()
+        assert controls.pin.geometry() == place
+    bench.selection.set_layer_head(5, 3)  # another head, which is not pinned
+    settled(qtbot, panel, bench)
+    assert not controls.pin.isChecked()
+    panel.controls.toggle_pin()  # as P does
+    settled(qtbot, panel, bench)
+    assert controls.pin.isChecked()
+    assert controls.pin.toolTip() == "Unpin"
+    assert len(panel.pinned) == 2
+
+
 def test_the_lines_go_where_the_square_matrix_leaves_room(qtbot: QtBot, bench: Bench) -> None:
     panel = shown(qtbot, bench, (760, 800))
     bench.run(19, 7)
