@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from types import FrameType
 
+from model import panics
 from model.cli import COMMANDS
 from model.cli.command import Parser, UsageError
 from model.cli.output import OutputError, give_up_output, told_output
@@ -114,7 +115,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     if options.command is None:
         raise UsageError(f"give a command: {', '.join(command.name for command in COMMANDS)} (see {PROG} --help)")
     # The engine writes nothing to a disk: its end, which the window may ask for, needs no turn of its own.
-    with nullcontext() if options.command == "engine" else _ended_by_signals():
+    if options.command == "engine":
+        return int(options.run(options))
+    quiet = nullcontext() if os.environ.get(TRACEBACK_VARIABLE) else panics.silenced()
+    with _ended_by_signals(), quiet:
         code: int = options.run(options)
         sys.stdout.flush()
     return code

@@ -13,7 +13,8 @@ from typing import Protocol, TypeVar
 import tokenizers
 from tokenizers.decoders import DecodeStream
 
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, shown
+from model.panics import may_panic
 from model.protocol.values import Token
 
 _T = TypeVar("_T")
@@ -223,13 +224,14 @@ class Tokenizer:
     @staticmethod
     def _call(work: Callable[[], _T]) -> _T:
         try:
-            return work()
+            with may_panic():
+                return work()
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # Rust's PanicException is no Exception
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            reason = shown(str(error).splitlines()[0] if str(error) else type(error).__name__, 200)
             raise TokenizerError(
                 f"The model's tokenizer failed on this text: {reason}. Try a shorter or simpler text."
             ) from error

@@ -14,9 +14,14 @@ from model.checkpoint.guarded import GuardedEncoder, unknown_patterns
 from model.checkpoint.safetensors_folder import require_inside
 from model.checkpoint.sniff import HEAD_BYTES, JSON, UNKNOWN, kind_of
 from model.errors import shown
+from model.panics import may_panic
 from model.tokenizer import IdsTokenizer, Tokenizer
 
 _TEMPLATE_LIMIT = 1 << 20
+MAX_TEXT = 1 << 16
+"""Characters of all texts of a step of a tokenizer, or of one token."""
+_QUICK_TEXT = 1 << 10
+"""So many in a normalizer may grow a prompt; with more, encoding is put under its limits of time and memory."""
 _FILES = ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja")
 
 
@@ -51,7 +56,9 @@ def read_tokenizer(folder: Path, config: Mapping[str, object], d_vocab: int) -> 
 def _encoder(backend: tokenizers.Tokenizer) -> GuardedEncoder | None:
     """None for patterns known to be quick, else an encoder that can be stopped."""
     steps = [step.__getstate__() for step in (backend.normalizer, backend.pre_tokenizer) if step is not None]
-    if not any(pattern for step in steps for pattern in unknown_patterns(json.loads(step))):
+    known = not any(pattern for step in steps for pattern in unknown_patterns(json.loads(step)))
+    normalizer = backend.normalizer
+    if known and (normalizer is None or _size_of_texts(json.loads(normalizer.__getstate__())) <= _QUICK_TEXT):
         return None
     return GuardedEncoder(backend.to_str())
 
@@ -65,7 +72,8 @@ def load_backend(path: Path, *, trusted: bool = False) -> tokenizers.Tokenizer:
     if kind not in {JSON, UNKNOWN}:
         raise BadFileError(path, f"this is {kind.name}", expected="a tokenizer.json", remedy=kind.remedy)
     try:
-        return tokenizers.Tokenizer.from_buffer(raw)
+        with may_panic():
+            backend = tokenizers.Tokenizer.from_buffer(raw)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # Rust's PanicException is no Exception
@@ -73,6 +81,37 @@ def load_backend(path: Path, *, trusted: bool = False) -> tokenizers.Tokenizer:
             raise
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise BadFileError(path, f"not a tokenizer: {shown(reason, 200)}", remedy="Download it again.") from error
+    _check_texts(path, backend)
+    return backend
+
+
+def _check_texts(path: Path, backend: tokenizers.Tokenizer) -> None:
+    """Refuses steps with texts so long that they, and not the prompt, would decide how long encoding takes."""
+    for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        step = getattr(backend, name)
+        size = _size_of_texts(json.loads(step.__getstate__())) if step is not None else 0
+        if size > MAX_TEXT:
+            raise BadFileError(
+                path, "its texts are far too long", where=name, found=f"{size:,} characters",
+                expected=f"at most {MAX_TEXT:,}", remedy="Use another tokenizer.json.",
+            )  # fmt: skip
+
+
+def _size_of_texts(step: object) -> int:
+    return sum(map(len, _texts(step)))
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a step's JSON, but for the table of a Precompiled normalizer, which the library looks up in."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key != "precompiled_charsmap":
+                yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def check_ids(path: Path, backend: tokenizers.Tokenizer, d_vocab: int) -> tuple[str, ...]:
@@ -80,6 +119,11 @@ def check_ids(path: Path, backend: tokenizers.Tokenizer, d_vocab: int) -> tuple[
     vocabulary = backend.get_vocab(with_added_tokens=True)
     by_id: dict[int, str] = {}
     for token, token_id in vocabulary.items():
+        if len(token) > MAX_TEXT:
+            raise BadFileError(
+                path, "a token far too long", where=f"id {token_id}", found=f"{len(token):,} characters, "
+                f"{shown(token, 40)}", expected=f"at most {MAX_TEXT:,}", remedy="Use another tokenizer.json.",
+            )  # fmt: skip
         other = by_id.setdefault(token_id, token)
         if other != token:
             raise BadFileError(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from model.checkpoint import tokenizer_child
 from model.checkpoint.pretokenizers import KNOWN_REGEXES
+from model.errors import shown
 from model.tokenizer import TokenizerError
 
 SECONDS = 2.0
@@ -62,9 +63,8 @@ class GuardedEncoder:
             raise TokenizerError("The model's tokenizer ended its process on this text. Try a shorter or simpler text.")
         reply = json.loads(line)
         if "error" in reply:
-            raise TokenizerError(
-                f"The model's tokenizer failed on this text: {reply['error']}. Try a shorter or simpler text."
-            )
+            reason = shown(reply["error"], 200)
+            raise TokenizerError(f"The model's tokenizer failed on this text: {reason}. Try a shorter or simpler text.")
         return Encoded(reply["ids"], [(start, end) for start, end in reply["offsets"]])
 
     def close(self) -> None:

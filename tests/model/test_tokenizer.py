@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +26,7 @@ from model.tokenizer import BYTE_OF, IdsTokenizer, Tokenizer, TokenizerError, vi
 from tests.model.checkpoint import files
 
 HERE = Path("m.gguf")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +202,62 @@ def test_a_tokenizer_file_that_is_none_is_one_sentence(tmp_path: Path, change: M
     with pytest.raises(CheckpointError, match=r"tokenizer\.json: not a tokenizer: ") as caught:
         load_backend(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "step"),
+    [
+        ("normalizer", {"type": "Prepend", "prepend": "x" * 10**7}),
+        ("normalizer", {"type": "Replace", "pattern": {"String": "a"}, "content": "x" * 10**6}),
+        ("normalizer", {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "x" * 30_000}] * 3}),
+        (
+            "pre_tokenizer",
+            {"type": "Split", "pattern": {"String": "x" * 10**6}, "behavior": "Isolated", "invert": False},
+        ),
+        ("decoder", {"type": "WordPiece", "prefix": "x" * 10**6, "cleanup": True}),
+    ],
+)
+def test_steps_with_far_too_long_texts_are_refused(tmp_path: Path, where: str, step: Mapping[str, Any]) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(files.tiny_tokenizer().to_str()) | {where: step}))
+    with pytest.raises(
+        CheckpointError, match=rf"{where}: its texts are far too long \(found .* expected at most 65,536"
+    ):
+        load_backend(path)
+
+
+def test_a_token_that_is_far_too_long_is_refused(tmp_path: Path) -> None:
+    values = json.loads(files.tiny_tokenizer().to_str())
+    values["model"]["vocab"]["z" * 10**6] = 299
+    backend = tokenizers.Tokenizer.from_str(json.dumps(values))
+    with pytest.raises(CheckpointError, match="id 299: a token far too long") as caught:
+        check_ids(tmp_path, backend, 300)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_normalizer_that_grows_texts_runs_under_a_limit(tmp_path: Path) -> None:
+    step = {"type": "Replace", "pattern": {"String": "a"}, "content": "b" * 5000}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(files.tiny_tokenizer().to_str()) | {"normalizer": step}))
+    assert isinstance(read_tokenizer(tmp_path, {}, 300)[0]._encoder, GuardedEncoder)
+
+
+@pytest.mark.parametrize("shown_where", ["", "1"])
+def test_a_panic_is_one_line_of_a_command_and_all_of_it_when_asked_for(tmp_path: Path, shown_where: str) -> None:
+    folder = files.folder(tmp_path / "m")
+    path = folder / "tokenizer.json"
+    broken = {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}}
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | broken))
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "model", "run", "--model", str(folder), "--prompt", "a"],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "DECODERSCOPE_TRACEBACK": shown_where},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and "not a tokenizer: " in done.stderr.splitlines()[-1]
+    assert ("panicked" in done.stderr) == bool(shown_where)
+    assert shown_where or done.stderr.count("\n") == 1
 
 
 def test_huge_ids_in_a_tokenizer_file_are_named(tmp_path: Path) -> None:
