@@ -16,6 +16,7 @@ FILES, FOLDER, FUZZ = "model/checkpoint/test_bad_files.py", "model/checkpoint/te
 RUN, CONFIG, WRITING = "model/test_run.py", "model/test_config.py", "model/test_file_writing.py"
 FAULTS, WINDOW_FAULTS, RUNS = "model/test_faults.py", "app/test_faults.py", "model/test_nothing_runs.py"
 TOKENIZER, HUB, GGUF = "model/test_tokenizer.py", "model/checkpoint/test_hub.py", "model/checkpoint/test_gguf.py"
+RUN_FILES, COMMANDS = "model/export/test_run_file.py", "model/export/test_cli_export.py"
 DAMAGED = f"{FUZZ} test_a_few_damaged_inputs_are_read_or_refused test_ten_thousand_damaged_inputs_are_read_or_refused"
 
 BAD_INPUTS: dict[str, tuple[str, ...]] = {
@@ -71,10 +72,23 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
         f"{FILES} test_bad_configurations test_a_missing_or_huge_config_is_refused_and_a_bom_is_read", DAMAGED,
     ),
     "sizes out of range": (
-        f"{FILES} test_configurations_out_of_range_allocate_nothing", f"{CONFIG} test_a_bad_field_is_named",
+        f"{FILES} test_configurations_out_of_range_allocate_nothing",
+        (f"{CONFIG} test_a_bad_field_is_named test_a_config_checks_itself "
+        "test_gguf_numbers_are_checked_before_anything_is_computed_of_them"),
     ),
     "heads that do not divide": (f"{CONFIG} test_a_bad_field_is_named test_a_config_checks_itself",),
-    "rotary parameters that are none": (f"{CONFIG} test_a_bad_field_is_named",),
+    "rotary parameters that are none": (
+        f"{CONFIG} test_a_bad_field_is_named",
+        ("model/test_rope.py test_a_spec_that_makes_no_sense_is_refused "
+        "test_frequencies_at_the_edges_of_every_range_are_numbers_or_a_refusal"),
+    ),
+    "a run file that is damaged, contradicts itself or would take all time and memory": (
+        (f"{RUN_FILES} test_damaged_files_are_refused_with_a_reason test_other_files_are_refused_with_a_reason "
+        "test_no_message_about_a_run_file_is_as_long_as_what_is_in_it test_flipped_bytes_never_crash_it "
+        "test_a_recorded_run_makes_no_experts_and_can_be_cancelled"),
+        (f"{COMMANDS} test_a_run_file_given_as_a_model_is_called_by_its_name "
+        "test_a_record_of_long_and_odd_texts_is_told_in_short_lines"),
+    ),
     "a kind of model we do not know": (
         f"{CONFIG} test_an_unsupported_kind_is_refused_with_those_supported", f"{FILES} test_bad_configurations",
     ),
@@ -90,7 +104,10 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
     ),
     "a tokenizer that hangs or panics": (
         (f"{TOKENIZER} test_patterns_nobody_knows_run_under_a_time_limit "
-        "test_a_panic_in_the_library_is_an_error_and_the_next_text_works"),
+        "test_a_panic_in_the_library_is_an_error_and_the_next_text_works "
+        "test_a_panic_is_one_line_of_a_command_and_all_of_it_when_asked_for "
+        "test_steps_with_far_too_long_texts_are_refused test_a_token_that_is_far_too_long_is_refused "
+        "test_a_normalizer_that_grows_texts_runs_under_a_limit"),
     ),
     "a hostile chat template": ("model/checkpoint/test_chat.py test_hostile_and_broken_templates_are_one_error",),
     "a GGUF of another version or byte order": (f"{FILES} test_bad_gguf_headers",),
@@ -131,6 +148,8 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
         (f"{WRITING} test_a_full_disk_leaves_the_old_file test_a_read_only_folder_has_a_sentence "
         "test_a_missing_folder_has_a_sentence test_an_existing_file_is_kept_unless_overwriting_is_allowed "
         "test_any_name_is_one_that_can_be_written"),
+        f"{COMMANDS} test_a_place_nothing_can_be_saved_at_is_refused_before_the_model_is_opened",
+        "model/test_cli.py test_an_output_that_is_full_is_named test_a_signal_leaves_nothing_half_written",
         "model/export/test_figures.py test_30000_pixels_are_refused_before_anything_is_drawn",
     ),
     "preferences that are corrupt, newer, not ours to write; a model that moved; two windows": (
@@ -216,7 +235,7 @@ def functions(path: str) -> frozenset[str]:
 
 
 def test_every_bad_input_and_every_promise_is_here() -> None:
-    assert (len(BAD_INPUTS), len(PROMISES)) == (44, 10)
+    assert (len(BAD_INPUTS), len(PROMISES)) == (45, 10)
 
 
 @pytest.mark.parametrize("what", [*BAD_INPUTS, *PROMISES])
