@@ -16,6 +16,7 @@ from app.panels.curves import curves
 from app.panels.run_tables import step_table, token_table
 from app.panels.step_table import HEADER, ROW, StepRow, StepTable
 from app.session import Topic
+from app.state.under_way import Phase
 from app.widgets.curve_plot import CurvePlot, Series
 from app.widgets.elided_label import ElidedLabel
 from model.protocol.figure_requests import ExportText
@@ -35,8 +36,8 @@ OVER_AND_UNDER = 46
 
 
 HELP = (
-    "Prefill reads the whole prompt at once; each decode step adds one token. Click a step to go there; "
-    "choose another candidate in Sampling to branch.\n\n"
+    "Prefill reads the whole prompt at once; each decode step adds one token. Click a step to go there, "
+    "or drag along the curve; choose another candidate in Sampling to branch.\n\n"
     "The curve, in nats: entropy = −Σ p·log p over the vocabulary, how unsure the model was before a token; "
     "surprisal = −log p(token), how little it expected the one that came. Surprisal is entropy on average "
     "when tokens are drawn from p as it is.\n\n"
@@ -55,9 +56,12 @@ class TimelinePanel(Panel):
     area: ClassVar[str] = "left_below"
     exports: ClassVar[bool] = True
     needs: ClassVar[Need] = "run"
-    watches: ClassVar[frozenset[str]] = frozenset({Topic.RUN, Topic.NODE, Topic.PROMPT_STATS, "hover_token"})
+    watches: ClassVar[frozenset[str]] = frozenset(
+        {Topic.RUN, Topic.NODE, Topic.PROMPT_STATS, Topic.PROGRESS, "hover_token"}
+    )
 
     def build(self) -> None:
+        self._wanted: int | None = None
         theme, session = self.ctx.theme, self.ctx.session
         self.curve = CurvePlot(theme, unit=tr("nats"), label=tr("Entropy and surprisal by position"))
         self.curve.positionClicked.connect(self._seek_position)
@@ -108,17 +112,26 @@ class TimelinePanel(Panel):
             self._show_curve(session)
             self._show_steps(session)
             self.tree.set_tree(session.nodes, session.n_prompt, session.run.path, session.current_node)
-        self.curve.set_hovered(self.ctx.selection.hover_token)
+        if "hover_token" in changes:
+            self.curve.set_hovered(self.ctx.selection.hover_token)
+        if Topic.RUN in changes:
+            self._wanted = None
+        if self._wanted is not None and not session.busy:
+            self._go_to(self._wanted)
 
     def _show_curve(self, session: Session) -> None:
         entropy, surprisal = curves(session)
+        ahead = session.nodes_ahead()  # on the axis too: it stays as it is while the run goes back and forth
+        entropy = np.append(entropy, np.array([node.entropy for node in ahead], dtype=np.float32))
+        surprisal = np.append(surprisal, np.array([-node.logprob for node in ahead], dtype=np.float32))
         self.curve.set_series(
             (
                 Series(name=tr("entropy"), values=entropy, colour="accent"),
                 Series(name=tr("surprisal"), values=surprisal, colour="secondary", dashed=True),
             )
         )
-        self.curve.set_boundary(session.n_prompt if session.length > session.n_prompt else None)
+        self.curve.set_boundary(session.n_prompt if len(entropy) > session.n_prompt else None)
+        self.curve.set_ahead(session.length if ahead else None)
         self.curve.set_cursor(session.length - 1)
 
     def _show_steps(self, session: Session) -> None:
@@ -134,9 +147,16 @@ class TimelinePanel(Panel):
 
     def _seek_position(self, position: int) -> None:
         session = self.ctx.session
-        tokens = session.path_tokens()
-        if position < len(tokens):
-            session.seek(max(tokens[position].node, session.n_prompt - 1))
+        nodes = [token.node for token in session.path_tokens()] + [node.id for node in session.nodes_ahead()]
+        if position < len(nodes):
+            self._go_to(max(nodes[position], session.n_prompt - 1))
+
+    def _go_to(self, node: int) -> None:
+        """Goes there, or once the way that is under way has ended: of many asked for meanwhile, to the last."""
+        session = self.ctx.session
+        going = session.busy and session.phase in {Phase.IDLE, Phase.READY}
+        self._wanted = node if going else None
+        session.seek(node)
 
 
 def curve_height(height: int, px: Callable[[float], int]) -> int:

@@ -23,12 +23,15 @@ class CursorPlot(QWidget):
     positionClicked = Signal(int)
     click_moves: ClassVar[bool] = True
     """Whether a click moves the cursor here; else its owner does, who knows where the click leads."""
+    scrubs: ClassVar[bool] = False
+    """Whether a press that is held clicks every position the mouse then comes over."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.cursor_at: int | None = None
         self.hovered: int | None = None
+        self._held: int | None = None
         self.setAccessibleName(label)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -83,7 +86,13 @@ class CursorPlot(QWidget):
     # events
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._point(self.position_at(event.position()))
+        position = self.position_at(event.position())
+        self._point(position)
+        if self._held is None or not event.buttons() & Qt.MouseButton.LeftButton:
+            self._held = None
+        elif position is not None and position != self._held:
+            self._held = position
+            self._click(position)
 
     def leaveEvent(self, event: QEvent) -> None:
         self._point(None)
@@ -92,11 +101,11 @@ class CursorPlot(QWidget):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         position = self.position_at(event.position())
         if event.button() == Qt.MouseButton.LeftButton and position is not None:
-            if self.click_moves:
-                self.set_cursor(position)
-            self.positionClicked.emit(position)
+            self._held = position if self.scrubs else None
+            self._click(position)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._held = None
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -128,6 +137,11 @@ class CursorPlot(QWidget):
         self.update()
 
     # inside
+
+    def _click(self, position: int) -> None:
+        if self.click_moves:
+            self.set_cursor(position)
+        self.positionClicked.emit(position)
 
     def _point(self, position: int | None) -> None:
         if position != self.hovered:

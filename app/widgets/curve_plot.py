@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
@@ -23,6 +23,8 @@ DOT_SPACING = 7
 """Px between positions from which each is also a dot."""
 CROWDED = 4
 """Px between positions under which lines are hairlines."""
+VEIL = 0.6
+"""How much of what is ahead of the current position is hidden."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,12 +41,14 @@ class CurvePlot(CursorPlot):
     """Positions are those of the text."""
 
     click_moves: ClassVar[bool] = False
+    scrubs: ClassVar[bool] = True
 
     def __init__(self, theme: Theme, *, unit: str = "nats", label: str = "", parent: QWidget | None = None) -> None:
         super().__init__(theme, label, parent)
         self._unit = unit
         self._series: tuple[Series, ...] = ()
         self._boundary: int | None = None
+        self._ahead: int | None = None
         self._lines: dict[int, list[QPolygonF]] = {}
         self._lines_key: object = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -60,6 +64,12 @@ class CurvePlot(CursorPlot):
         """The position of the first generated token; None: all is prefill."""
         self._boundary = first_decode
         self.update()
+
+    def set_ahead(self, first: int | None) -> None:
+        """The first position that was left by going back: from there on all is faint. None: nothing is."""
+        if first != self._ahead:
+            self._ahead = first
+            self.update()
 
     # geometry
 
@@ -121,6 +131,11 @@ class CurvePlot(CursorPlot):
                 painter.drawPolyline(line)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             self._paint_dots(painter, series, plot, high)
+        if self._ahead is not None and self._ahead < self.count:
+            veil = QColor(self._theme.palette.panel)
+            veil.setAlphaF(VEIL)
+            left = plot.left() + self._ahead * plot.width() / self.count
+            painter.fillRect(QRectF(left, plot.top(), plot.right() - left, plot.height()), veil)
 
     # inside
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPoint, Qt
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QTabBar
+from PySide6.QtWidgets import QApplication, QMenu, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.steps import StepsDialog
@@ -269,3 +270,39 @@ def test_the_default_model_has_its_name_among_the_recent_ones(live: Application,
         for action in recent.actions():
             action.trigger()
     assert opened == ["", "/a/model", ""]
+
+
+def test_the_run_follows_a_drag_along_the_curve_and_the_axis_stays(live: Application, qtbot: QtBot) -> None:
+    session, curve = session_of(live), panel(live, "timeline").curve
+    prompt, asked = session.n_prompt, []
+    qtbot.waitUntil(lambda: curve.count == prompt + 7)
+    seek = session._ask_state
+    session._ask_state = lambda message: (asked.append(message), seek(message))  # type: ignore[method-assign]
+
+    def at(position: int) -> QPoint:
+        return QPoint(round(curve.x_of(position)), curve.height() // 2)
+
+    QTest.mousePress(curve, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at(prompt + 5))
+    for position in (prompt + 4, prompt + 3, prompt + 2, prompt):  # while the first is under way: only the last counts
+        drag(curve, at(position))
+    idle(qtbot, session, 1)
+    assert len(asked) == 2
+    qtbot.waitUntil(lambda: curve.cursor_at == prompt)
+    assert curve.count == prompt + 7
+    drag(curve, at(prompt + 6))
+    idle(qtbot, session, 7)
+    QTest.mouseRelease(curve, Qt.MouseButton.LeftButton)
+    drag(curve, at(prompt + 1), Qt.MouseButton.NoButton)
+    QApplication.processEvents()
+    assert not session.busy
+    assert len(asked) == 3
+
+
+def drag(widget: QWidget, at: QPoint, button: Qt.MouseButton = Qt.MouseButton.LeftButton) -> None:
+    """The mouse moves over a widget with a button down, which QTest.mouseMove does not know of."""
+    where = QPointF(at)
+    event = QMouseEvent(
+        QEvent.Type.MouseMove, where, widget.mapToGlobal(where), Qt.MouseButton.NoButton, button,
+        Qt.KeyboardModifier.NoModifier,
+    )  # fmt: skip
+    QApplication.sendEvent(widget, event)
