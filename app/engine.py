@@ -23,6 +23,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
 from shiboken6 import isValid
 
+from app.health.stopped import is_stopped
 from app.i18n import tr
 from model import protocol
 from model.protocol.engine_requests import Hello, HelloReply
@@ -44,6 +45,7 @@ from model.protocol.wire import (
 LOST = "engine_lost"
 LATER, REFUSED = object(), object()  # what a callback may return: a piece of a file is not written yet; it failed
 SILENT_AFTER_MS = 2000
+STOPPED_AFTER_MS = 10_000  # without a word, while something is asked: is its process stopped?
 TURN_SECONDS = 0.001  # how long frames may be taken in before the window paints what came and its own events go first
 READ_BYTES = 2**18
 STDERR_BYTES = 2**16
@@ -56,7 +58,8 @@ OnError = Callable[[ErrorInfo], object]
 
 
 class EngineState(StrEnum):
-    """Whether requests can be asked; `SILENT`: a cancel has gone unanswered for two seconds."""
+    """Whether requests can be asked; `SILENT`: a cancel has gone unanswered for two seconds, or the engine's process is
+    stopped and has said nothing for ten."""
 
     OFF = "off"
     STARTING = "starting"
@@ -129,6 +132,7 @@ class EngineClient(QObject):
         self._busy = False
         self._turn = self._timer(0, self._take_turn)
         self._silence = self._timer(SILENT_AFTER_MS, self._check_silence)
+        self._unheard = self._timer(STOPPED_AFTER_MS, self._check_stopped)
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self.close)
 
@@ -221,6 +225,8 @@ class EngineClient(QObject):
             self._turn.start()
             return pending
         self._write(request_frame(pending.id, message, slot=slot, priority=priority, arrays=arrays))
+        if not self._open:
+            self._unheard.start()
         self._open[pending.id] = pending
         self._note_busy()
         return pending
@@ -247,6 +253,8 @@ class EngineClient(QObject):
             if self._frames:
                 self._dispatch(self._frames.popleft())
             elif data := bytes(child.read(READ_BYTES).data()):
+                self._unheard.start()  # whether more comes is asked ten seconds from now
+                self._end_silence()
                 self._decode(data)
             else:
                 break
@@ -306,8 +314,7 @@ class EngineClient(QObject):
     def _end(self, pending: Pending, key: str, *values: object) -> None:
         pending.done = True
         self._open.pop(pending.id, None)
-        if self.state is EngineState.SILENT and not self._overdue():
-            self._set_state(EngineState.READY if self.hello else EngineState.STARTING, "")
+        self._end_silence()
         self._note_busy()
         self._call(pending, key, *values)
         pending._callbacks.clear()  # they may hold the one who asked
@@ -397,6 +404,7 @@ class EngineClient(QObject):
         self._child = None
         self._frames.clear()
         self._silence.stop()
+        self._unheard.stop()
         for signal_ in (child.readyReadStandardOutput, child.readyReadStandardError, child.errorOccurred):
             signal_.disconnect()
         child.finished.disconnect()
@@ -426,6 +434,21 @@ class EngineClient(QObject):
             self._set_state(EngineState.SILENT, tr("The engine has not answered for two seconds."))
         elif any(pending.cancelling for pending in self._open.values()):
             self._silence.start()
+
+    def _check_stopped(self) -> None:
+        if self._child is None or self.hello is None or not self._open:
+            return
+        if is_stopped(self._child.processId()):
+            seconds = STOPPED_AFTER_MS // 1000
+            self._set_state(
+                EngineState.SILENT,
+                tr("The engine has not answered for {n} seconds: its process is stopped.", n=seconds),
+            )
+        self._unheard.start()
+
+    def _end_silence(self) -> None:
+        if self.state is EngineState.SILENT and not self._overdue():
+            self._set_state(EngineState.READY if self.hello else EngineState.STARTING, "")
 
     def _timer(self, interval_ms: int, slot: Callable[[], None]) -> QTimer:
         timer = QTimer(self)

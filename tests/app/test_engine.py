@@ -357,6 +357,24 @@ def test_an_answer_after_the_silence_is_welcome(
     assert len(answers.replies) + len(answers.errors) == 1
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells that a process is stopped")
+def test_a_process_that_is_stopped_is_told_and_welcome_when_it_goes_on(ready: EngineClient, qtbot: QtBot) -> None:
+    ready._unheard.setInterval(300)
+    answers = Answers(ready)
+    answers.ask(view(ms=700))
+    qtbot.wait(500)
+    assert ready.state is EngineState.READY  # it says nothing for longer than that, and lives
+    qtbot.waitUntil(lambda: len(answers.replies) == 1, timeout=TIMEOUT)
+    os.kill(pid(ready), signal.SIGSTOP)
+    try:
+        answers.ask(view())
+        qtbot.waitUntil(lambda: ready.state is EngineState.SILENT, timeout=TIMEOUT)
+        assert "its process is stopped" in ready.message
+    finally:
+        os.kill(pid(ready), signal.SIGCONT)
+    qtbot.waitUntil(lambda: ready.state is EngineState.READY and len(answers.replies) == 2, timeout=TIMEOUT)
+
+
 @pytest.mark.parametrize("doing", ["", "hang", "sleep"])
 def test_stop_does_not_wait_and_leaves_nothing(ready: EngineClient, qtbot: QtBot, doing: str) -> None:
     victim, answers = pid(ready), Answers(ready)
