@@ -220,12 +220,18 @@ class CandidateTable(QTableView):
         least, room = theme.px(TOKEN_LEAST), self.viewport().width()
 
         def needed(decimals: int, bar: int) -> dict[int, int]:
-            figure = "0." + "0" * decimals
-            digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len), LOGIT: "-00.00"}
-            digits |= {RAW: figure, FINAL: figure}
-            return {column: metrics.horizontalAdvance(text) + 2 * PADDING for column, text in digits.items()} | {
-                BAR: bar
+            digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len)}
+            widths = {column: metrics.horizontalAdvance(text) + 2 * PADDING for column, text in digits.items()}
+            shown = {
+                LOGIT: {"-00.00", *(f"{row.logit:.2f}" for row in rows)},
+                RAW: {probability(row.p_raw, decimals) for row in rows},
+                FINAL: {probability(row.p, decimals) for row in rows},
             }
+            least = "0." + "0" * decimals  # so that columns stay where they are while a slider moves
+            for column, texts in shown.items():
+                widest = max(metrics.horizontalAdvance(text) for text in {least, *texts})
+                widths[column] = widest + 2 * PADDING
+            return widths | {BAR: bar}
 
         for decimals, giving_way, bar in _FORMS:
             widths = needed(decimals, theme.px(bar))

@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.dialogs.steps import StepsDialog
 from app.main import Application
 from app.session import Session
+from model.protocol.run_requests import Branch, Seek, Step
 from tests.app.shell import close_window, window_with
 from tests.model.checkpoint import files
 
@@ -272,12 +273,20 @@ def test_the_default_model_has_its_name_among_the_recent_ones(live: Application,
     assert opened == ["", "/a/model", ""]
 
 
-def test_the_run_follows_a_drag_along_the_curve_and_the_axis_stays(live: Application, qtbot: QtBot) -> None:
+def test_the_run_follows_a_drag_along_the_curve_and_the_axis_stays(
+    live: Application, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session, curve = session_of(live), panel(live, "timeline").curve
-    prompt, asked = session.n_prompt, []
+    prompt = session.n_prompt
+    asked: list[object] = []
     qtbot.waitUntil(lambda: curve.count == prompt + 7)
-    seek = session._ask_state
-    session._ask_state = lambda message: (asked.append(message), seek(message))  # type: ignore[method-assign]
+    ask = session._ask_state
+
+    def count(message: Step | Seek | Branch) -> None:
+        asked.append(message)
+        ask(message)
+
+    monkeypatch.setattr(session, "_ask_state", count)
 
     def at(position: int) -> QPoint:
         return QPoint(round(curve.x_of(position)), curve.height() // 2)

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.panels.step_table import HEADER, ROW
 from app.panels.timeline import CURVE, CURVE_LOW, OVER_AND_UNDER, SHORT, curve_height
 from app.theme import Theme
-from app.widgets.candidate_table import BAR, FINAL, RAW, CandidateTable
+from app.widgets.candidate_table import BAR, FINAL, LOGIT, PADDING, RAW, CandidateTable
 from app.widgets.cdf_plot import MARK, CdfPlot
 from app.widgets.mapping import Linear
 from app.widgets.slider_row import SliderRow, TravelSlider
@@ -52,6 +52,25 @@ def test_bars_are_long_enough_to_compare_and_have_a_legend(qtbot: QtBot, theme: 
         place = header.swatch(column, rect)
         assert rect.contains(place.toAlignedRect())
         assert picture.pixelColor(place.center().toPoint()).rgb() == getattr(theme.palette, colour).rgb()
+
+
+@pytest.mark.parametrize("width", [208, 260, 320, 427])
+def test_no_figure_is_cut(qtbot: QtBot, theme: Theme, width: int) -> None:
+    """A cut power of ten reads as another number: 3e-… for 3e-12."""
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.resize(width, 230)
+    shown.show()
+    metrics = QFontMetricsF(theme.font("table"))
+    for raw, final, logit in ((0.6, 4e-12, -8.0), (3e-38, 0.5, -1234.5), (0.0, 1e-7, 3.0)):
+        shown.set_candidates([
+            Candidate(id=6000 + rank, piece="·a", rank=rank, logit=logit, p_raw=raw, p=final) for rank in range(9)
+        ])  # fmt: skip
+        kept = [column for column in (LOGIT, RAW, FINAL) if not shown.isColumnHidden(column)]
+        assert FINAL in kept
+        for column in kept:
+            text = shown.model().index(0, column).data()
+            assert metrics.horizontalAdvance(text) + 2 * PADDING <= shown.columnWidth(column) + 1
 
 
 def test_a_short_bar_has_square_ends(qtbot: QtBot, theme: Theme) -> None:
