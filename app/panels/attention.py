@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QSplitter, QWidget
+from PySide6.QtWidgets import QSplitter
 
 from app.commands import Command
 from app.i18n import tr
 from app.panels.attention_controls import AttentionControls
 from app.panels.attention_copy import attention_tables
+from app.panels.attention_grid import MapGrid
 from app.panels.attention_map import MapView
 from app.panels.attention_side import SideView
 from app.panels.base import Changes, Need, Panel
@@ -64,10 +65,7 @@ class AttentionPanel(Panel):
         self.pages = Segmented(self.ctx.theme, [("matrix", tr("Matrix")), *self.side.pages], label=tr("What is shown"))
         self.main = MapView(self, 0)
         self.pinned: list[MapView] = []
-        self._maps = QWidget()
-        self._grid = QGridLayout(self._maps)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(10)
+        self._maps = MapGrid()
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)
@@ -87,7 +85,7 @@ class AttentionPanel(Panel):
         self._line_sizes = [1, 1]
         self._split.splitterMoved.connect(self._on_split_moved)
         self._left.splitterMoved.connect(self._on_lines_moved)
-        self._arrange()
+        self._maps.set_views(self.maps())
         self._connect_map(self.main)
         self._resized.connect(self._after_resize, Qt.ConnectionType.QueuedConnection)
         self.pages.keyChanged.connect(self._choose_page)
@@ -129,6 +127,7 @@ class AttentionPanel(Panel):
         self._show_side()
         for view in self.maps():
             view.sync(titled=bool(self.pinned))
+        self._maps.fit()
         if self.side.isVisible() or self.side.split:
             self.side.sync()
 
@@ -252,7 +251,6 @@ class AttentionPanel(Panel):
         pins = self.ctx.selection.pins
         for view in [v for v in self.pinned if v.pinned not in pins]:
             self.pinned.remove(view)
-            self._grid.removeWidget(view)
             view.hide()
             view.deleteLater()
         known = {view.pinned for view in self.pinned}
@@ -262,18 +260,11 @@ class AttentionPanel(Panel):
                 view.unpinned.connect(self._unpin)
                 self._connect_map(view)
                 self.pinned.append(view)
-        self._arrange()
+        self._maps.set_views(self.maps())
 
     def _free_number(self) -> int:
         taken = {view.number for view in self.maps()}
         return next(n for n in range(1, 99) if n not in taken)
-
-    def _arrange(self) -> None:
-        views = self.maps()
-        columns = 1 if len(views) == 1 else 2 if len(views) <= 4 else 3
-        for index, view in enumerate(views):
-            self._grid.addWidget(view, index // columns, index % columns)
-            view.show()
 
     def _connect_map(self, view: MapView) -> None:
         view.rowClicked.connect(lambda: self._open_line("row"))

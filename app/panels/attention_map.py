@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
@@ -14,9 +14,12 @@ from app.notify import QUIET_CODES
 from app.panels.attention_copy import copy_cells
 from app.panels.attention_words import value_name, view_text
 from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
+from app.widgets.heatmap_layout import Options, lay_out
 from app.widgets.heatmap_table import MatrixTable
+from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
 from model.protocol.attention_requests import CellReply, GetCell, GetMatrix, HeadView, MatrixReply
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo
 
 Span = tuple[int, int]
+TITLE, TITLE_GAP = 22, 2
 
 
 class MapView(QWidget):
@@ -53,7 +57,7 @@ class MapView(QWidget):
         self._stack.addWidget(self.heat)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
+        column.setSpacing(TITLE_GAP)
         self._title = self._make_title(column)
         column.addWidget(self._stack, 1)
         self._connect()
@@ -119,6 +123,21 @@ class MapView(QWidget):
             slot=f"matrix.{self.number}",
         )
 
+    def dress(self, options: Options) -> None:
+        """What is drawn besides the cells. Without a readout the title has the value."""
+        self.heat.set_options(options)
+        self._value.setVisible(not options.readout)
+
+    def side_in(self, room: QSize, options: Options) -> float:
+        """Px of the matrix's side in a view of that size with a title."""
+        heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
+        bare, heat.col_axis.bare = heat.col_axis.bare, not options.tokens_over
+        rect = QRectF(0, 0, room.width(), max(height, 1))
+        axes, ratio = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF()
+        side = lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio).area.height()
+        heat.col_axis.bare = bare
+        return side
+
     def restyle(self) -> None:
         """Draws what is here again, as after a change of colour map."""
         self._asked = None
@@ -156,11 +175,14 @@ class MapView(QWidget):
         title = QWidget()
         row = QHBoxLayout(title)
         row.setContentsMargins(0, 0, 0, 0)
-        self._label = QLabel()
-        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label, self._value = ElidedLabel(), QLabel()
         self._label.setFont(self._ctx.theme.font("hint"))
-        title.setFixedHeight(self._ctx.theme.px(22))
+        self._value.setFont(self._ctx.theme.font("mono"))
+        self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._value.hide()
+        title.setFixedHeight(self._ctx.theme.px(TITLE))
         row.addWidget(self._label, 1)
+        row.addWidget(self._value)
         if self.pinned is not None:
             button = QToolButton()
             button.setText("×")
@@ -181,8 +203,15 @@ class MapView(QWidget):
         heat.colClicked.connect(self._on_col)
         heat.valueWanted.connect(self._ask_cell)
         heat.viewChanged.connect(lambda: self._panel.mark("view"))
+        heat.described.connect(self._show_value)
         heat.tableWanted.connect(lambda: self.show_table(shown=True))
         heat.copyWanted.connect(lambda what: copy_cells(self._panel, heat, self._shown[1], what))
+
+    def _show_value(self) -> None:
+        cell = self.heat.hovered or self.heat.selected
+        value = self.heat.value_of(cell) if cell is not None else None
+        self._value.setText("" if value is None else "–" if math.isnan(value) else figure(value, 6))
+        self._value.setToolTip(self.heat.readout_text())
 
     def _on_row(self, row: int) -> None:
         self._ctx.selection.set_query(row)

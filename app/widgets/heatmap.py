@@ -62,6 +62,7 @@ class HeatMap(QWidget):
     viewChanged = Signal()
     copyWanted = Signal(str)
     tableWanted = Signal()
+    described = Signal()
 
     def __init__(
         self, theme: Theme, label: str, *, options: Options | None = None, parent: QWidget | None = None
@@ -124,6 +125,12 @@ class HeatMap(QWidget):
         self.row_axis.first_decode = first_decode
         self.col_axis.first_decode = first_decode if cols is None else None
         self._relayout()
+
+    def set_options(self, options: Options) -> None:
+        """What is drawn besides the cells."""
+        if options != self.options:
+            self.options, self.col_axis.bare = options, not options.tokens_over
+            self._changed_view()
 
     def set_boundary(self, first_decode: int | None, *, cols: int | None = None) -> None:
         """The first decode row: a dashed line above it; None or 0: there is no line. `cols`: the same of columns."""
@@ -460,6 +467,7 @@ class HeatMap(QWidget):
             self._asked = cell
             self.valueWanted.emit(*cell)
         self.setAccessibleDescription(self.describer() if self.describer else self.readout_text())
+        self.described.emit()
 
     def _changed_view(self) -> None:
         self._relayout()

@@ -50,6 +50,8 @@ class Axis:
         self.always: int | None = None
         """A cell that has its label whatever the step of the others; neighbours that would touch it go."""
         self.origin, self.stride, self.numbered = 0, 1, True
+        self.bare = False
+        """Cells of a top axis are just counted, though they have tokens."""
         self.restyle()
 
     def restyle(self) -> None:
@@ -74,10 +76,14 @@ class Axis:
     @property
     def named(self) -> bool:
         """Whether cells have tokens with a number beside them, and are not just counted."""
-        return bool(self._pieces) and self.numbered
+        return bool(self._pieces) and self.numbered and not self.counts
 
     def piece(self, index: int) -> str:
         return self._pieces[index] if 0 <= index < len(self._pieces) else self.number(index)
+
+    def word(self, index: int) -> str:
+        """What a label says beside a number."""
+        return self.number(index) if self.counts else self.piece(index)
 
     def number(self, index: int) -> str:
         """A cell's number as it is written."""
@@ -86,14 +92,14 @@ class Axis:
     def longest(self, room: float, count: int, *, ruler: bool) -> float:
         """Px the longest label of `count` cells takes along its own direction, when a token may take `room`."""
         last = self.number(max(count - 1, 0))
-        widest = self._widest if self._pieces else self.bold_metrics.horizontalAdvance(last)
+        widest = self._widest if self._pieces and not self.counts else self.bold_metrics.horizontalAdvance(last)
         number = self.number_metrics.horizontalAdvance(last) + 6
         return min(widest, room) + (number if ruler and self.named else 0.0)
 
     @property
     def counts(self) -> bool:
         """Whether the cells of a top axis are just counted: numbers are short enough to stand upright."""
-        return self._slanted and not self._pieces
+        return self._slanted and (self.bare or not self._pieces)
 
     def spacing(self, count: int) -> float:
         """Px from one label to the next at least, where there are `count` cells."""
@@ -120,12 +126,12 @@ class Axis:
         for index in range(max(first, 0), min(count, math.floor(start + extent - 0.5 + 1e-9) + 1), step):
             centre = origin + (index + 0.5 - start) * pitch
             number = self.number(index) if step > 1 and self.named else ""
-            found.append(Label(index=index, centre=centre, piece=self.piece(index), ruler=step > 1, number=number))
+            found.append(Label(index=index, centre=centre, piece=self.word(index), ruler=step > 1, number=number))
         kept = self.always
         if step > 1 and kept is not None and kept < count and start - 0.5 <= kept <= start + extent - 0.5 + 1e-9:
             centre, number = origin + (kept + 0.5 - start) * pitch, self.number(kept) if self.named else ""
             found = [label for label in found if abs(label.centre - centre) >= spacing]
-            found.append(Label(index=kept, centre=centre, piece=self.piece(kept), ruler=True, number=number))
+            found.append(Label(index=kept, centre=centre, piece=self.word(kept), ruler=True, number=number))
         return found
 
     def paint(self, painter: QPainter, labels: Sequence[Label], edge: float, room: float) -> None:

@@ -29,7 +29,8 @@ STRIP_GAP = 14.0
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
-    the axes that stand for tokens of the text, which are linked with it."""
+    the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens,
+    else just their numbers."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -37,6 +38,7 @@ class Options:
     readout: bool = True
     bar: bool = True
     tokens: Literal["both", "rows", "cols"] = "both"
+    tokens_over: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,7 +193,7 @@ def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, ro
     label = Label(
         index=index,
         centre=centre,
-        piece=axis.piece(index),
+        piece=axis.word(index),
         ruler=ruler,
         number=axis.number(index) if ruler and axis.named else "",
     )

@@ -10,12 +10,14 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.panels.attention import AttentionPanel
 from app.theme import Theme
 from app.widgets.heatmap import HeatMap
+from app.widgets.heatmap_layout import Options
+from app.widgets.heatmap_paint import axis_labels
 from app.widgets.ticks import figure
 from model.protocol.attention_requests import GetCell, GetColumn, GetGrid, GetMatrix, GetRow, HeadView
 from tests.app.attention_bench import Bench, model_info
@@ -199,6 +201,53 @@ def test_pins_stand_side_by_side_and_share_the_hover(qtbot: QtBot, bench: Bench)
         assert view.isVisible()
     panel.pinned[0].unpinned.emit(panel.pinned[0].pinned)
     qtbot.waitUntil(lambda: len(panel.pinned) == 3)
+
+
+@pytest.mark.parametrize(("size", "pins", "least"), [((751, 504), 1, 150), ((751, 504), 2, 150), ((471, 510), 2, 130)])
+def test_pinned_maps_are_as_large_as_the_room_allows(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int, least: int
+) -> None:
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    for layer in range(pins):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+    bench.selection.set_layer_head(5, 5)
+    settled(qtbot, panel, bench)
+    areas = [view.heat.geometry_now().area for view in panel.maps()]
+    assert len({(area.width(), area.height()) for area in areas}) == 1
+    assert areas[0].width() >= least  # 110 px and 75 with all axes, a bar and a readout under each
+    places = [view.geometry() for view in panel.maps()]
+    assert not any(a.intersects(b) for a, b in itertools.combinations(places, 2))
+    room = panel.main.parentWidget()
+    assert room is not None
+    assert all(room.rect().contains(place) for place in places)
+    # A map without a readout has its value in the title; where its columns are just counted its rows have the tokens.
+    bench.selection.set_hover(cell=(8, 1))
+    settled(qtbot, panel, bench)
+    for view in panel.maps():
+        assert view.heat.options.readout or figure(float(bench.engine.matrix(view.view)[8, 1]), 6) in {
+            label.text() for label in view.findChildren(QLabel) if label.isVisible()
+        }
+    for _ in range(pins):
+        panel.pinned[0].unpinned.emit(panel.pinned[0].pinned)
+        settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: panel.main.heat.options == Options())
+    assert panel.main.heat.geometry_now().area.width() > 2 * least or size[0] < 600
+
+
+def test_a_map_without_tokens_over_it_counts_its_columns(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    heat = panel.main.heat
+    heat.set_options(Options(tokens_over=False))
+    rows, cols = axis_labels(heat)
+    assert [label.piece for label in cols] == [str(label.index) for label in cols]
+    assert [label.piece for label in rows] == [heat.row_axis.piece(label.index) for label in rows]
+    heat.set_selected((8, 1))
+    assert heat.col_axis.piece(1) in heat.readout_text()  # the readout names both tokens all the same
 
 
 def test_the_table_twin_holds_the_same_numbers(qtbot: QtBot, bench: Bench) -> None:

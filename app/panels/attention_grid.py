@@ -1,0 +1,90 @@
+"""Where the matrices of the attention panel stand: in the rows and columns that make them largest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRect, QSize
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.widgets.heatmap_layout import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.panels.attention_map import MapView
+
+GAP = 10
+FULL = Options()
+DRESSES = (FULL, Options(readout=False, bar=False), Options(readout=False, bar=False, tokens_over=False))
+"""What is drawn besides the cells, from all to least. Where the readout is left out, the title has the value; where the
+tokens over the columns are, the rows still have them, and the columns their numbers."""
+GAIN = 1.1
+"""Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels."""
+
+
+class MapGrid(QWidget):
+    """Matrices of one size, in reading order. One alone has the room."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._views: tuple[MapView, ...] = ()
+
+    def set_views(self, views: Sequence[MapView]) -> None:
+        """Shows these; the caller removes others."""
+        self._views = tuple(views)
+        for view in self._views:
+            view.setParent(self)
+            view.show()
+        self.fit()
+
+    def fit(self) -> None:
+        """Places the matrices again, as after their shape has changed."""
+        if not self._views:
+            return
+        columns, options = self._best()
+        rows = -(-len(self._views) // columns)
+        size = self._room(rows, columns)
+        for index, view in enumerate(self._views):
+            row, column = divmod(index, columns)
+            view.dress(options)
+            view.setGeometry(
+                QRect(column * (size.width() + GAP), row * (size.height() + GAP), size.width(), size.height())
+            )
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(160, 140)
+
+    def sizeHint(self) -> QSize:
+        return QSize(420, 360)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit()
+
+    # inside
+
+    def _best(self) -> tuple[int, Options]:
+        """The number of columns, and what is drawn, with the largest matrices."""
+        count = len(self._views)
+        if count == 1:
+            return 1, FULL
+        best, found = 0.0, (1, FULL)
+        for options in DRESSES:
+            sides = {columns: self._side(columns, options) for columns in range(1, count + 1)}
+            columns = max(sides, key=sides.__getitem__)
+            if sides[columns] > best * GAIN:
+                best, found = sides[columns], (columns, options)
+        return found
+
+    def _side(self, columns: int, options: Options) -> float:
+        """Px of a matrix's side in so many columns."""
+        room = self._room(-(-len(self._views) // columns), columns)
+        return self._views[0].side_in(room, options)
+
+    def _room(self, rows: int, columns: int) -> QSize:
+        """Of one view, its title included."""
+        width = (self.width() - GAP * (columns - 1)) // columns
+        height = (self.height() - GAP * (rows - 1)) // rows
+        return QSize(max(width, 1), max(height, 1))
