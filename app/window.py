@@ -152,7 +152,8 @@ class MainWindow(QMainWindow):
         self._refresh_bars()
 
     def _make_docks(self) -> None:
-        from app.frame.dock_tabs import TabFrames  # noqa: PLC0415 - after the first paint
+        from app.export.run_commands import export_command  # noqa: PLC0415 - after the first paint
+        from app.frame.dock_tabs import TabFrames  # noqa: PLC0415
         from app.frame.docks import DockArea, PanelDock  # noqa: PLC0415
         from app.frame.standard_layout import StandardLayout  # noqa: PLC0415
         from app.panels import PANELS  # noqa: PLC0415
@@ -171,7 +172,7 @@ class MainWindow(QMainWindow):
                 continue
             dock = PanelDock(panel, self.theme, self.keys, self.area)
             self.docks[panel_class.panel_id] = dock
-            self.registry.add(*panel.commands())
+            self.registry.add(*panel.commands(), export_command(panel))
             dock.maximiseAsked.connect(lambda dock=dock: self.toggle_maximised(dock))
             dock.visibilityChanged.connect(self._on_docks_moved)
             dock.dockLocationChanged.connect(self._on_docks_moved)
@@ -328,11 +329,14 @@ class MainWindow(QMainWindow):
         """Makes every widget again, in the language in force. State is not in widgets, so none is lost."""
         if self.ctx is None:
             return
+        from app.export.run_commands import export_command  # noqa: PLC0415 - after the first paint
+
         layout = self.layout_text()
         with self.theme.unstyled():
             self._maximised = self._before_maximise = None
             for dock in self.docks.values():
-                self.registry.remove(*(command.id for command in dock.panel.commands()))
+                commands = (*dock.panel.commands(), export_command(dock.panel))
+                self.registry.remove(*(command.id for command in commands))
             self.docks = {}
             self.pages.removeWidget(self.area)
             self.area.deleteLater()

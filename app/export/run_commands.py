@@ -23,6 +23,32 @@ if TYPE_CHECKING:
     from model.protocol.export_requests import FileRequest
     from model.protocol.run_file_requests import OpenRunReply
 
+EXPORT_TITLES = {
+    "prompt": "Export the prompt …",
+    "timeline": "Export the timeline …",
+    "attention": "Export attention …",
+    "sampling": "Export sampling …",
+    "kv": "Export the KV cache …",
+    "rope": "Export RoPE …",
+    "feed_forward": "Export the feed-forward …",
+    "block_walk": "Export the block walk …",
+    "lens": "Export the lens …",
+    "model": "Export the model panel …",
+}
+
+
+def export_command(panel: Panel) -> Command:
+    """Exports this panel, whichever is in use."""
+    session = panel.ctx.session
+
+    def can_look() -> bool:
+        return session.model is not None if panel.needs == "model" else session.run is not None and session.can_look
+
+    return Command(
+        id=f"{panel.panel_id}.export", title=EXPORT_TITLES[panel.panel_id], menu="File", group=2,
+        submenu="Export another panel", run=panel.export, enabled=can_look,
+    )  # fmt: skip
+
 
 def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
     """Save the run, go on with a recorded one; export and copy from the panel in use."""

@@ -141,8 +141,6 @@ class FeedForwardPanel(Panel):
             return self.ctx.session.run is not None
 
         return (
-            Command(id="feed_forward.export", title="Export the feed-forward …", menu="File", group=2,
-                    run=self.export, enabled=has_run),
             Command(id="feed_forward.table", title="Feed-forward as a table", menu="View", group=1, enabled=has_run,
                     run=lambda: self._show_twin("map" if self.map.as_table else "table"),
                     checked=lambda: self.map.as_table),

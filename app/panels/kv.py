@@ -123,8 +123,6 @@ class KvPanel(Panel):
         return (
             Command(id="kv.measure", title="Measure a step without the cache", menu="Run", group=3,
                     run=self.measure_or_cancel, enabled=has_run),
-            Command(id="kv.export", title="Export the KV cache …", menu="File", group=2, run=self.export,
-                    enabled=has_run),
             Command(id="kv.table", title="KV cache as a table", menu="View", group=1, enabled=has_run,
                     run=self.toggle_table, checked=lambda: self.contents.as_table),
         )  # fmt: skip

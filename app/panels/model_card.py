@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractScrollArea, QPushButton
 
-from app.commands import Command
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.model_card_words import (
@@ -95,12 +94,6 @@ class ModelPanel(Panel):
 
     def _fit_button(self) -> None:
         self.check_all.setFixedHeight(self.ctx.theme.px(26))
-
-    def commands(self) -> Iterable[Command]:
-        return (
-            Command(id="model.export", title="Export the model panel …", menu="File", group=2, run=self.export,
-                    enabled=lambda: self.ctx.session.model is not None),
-        )  # fmt: skip
 
     def refresh(self, changes: Changes) -> None:
         session = self.ctx.session

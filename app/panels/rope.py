@@ -137,7 +137,6 @@ class RopePanel(Panel):
             return self.ctx.session.run is not None
 
         return (
-            Command(id="rope.export", title="Export RoPE …", menu="File", group=2, run=self.export, enabled=has_run),
             Command(id="rope.table", title="RoPE pairs as a table", menu="View", group=1, enabled=has_run,
                     run=self.toggle_table, checked=lambda: self.pages.key() == "table"),
         )  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TITLES = {"title", "submenu", "help_text"}
 # Texts a person reads in the sources' own constants, passed to tr() by name.
-CONSTANTS = {"KEYS_RULE", "ABOUT", "HELP", "MENUS", "STAGES", "_HEADERS", "tints"}
+CONSTANTS = {"KEYS_RULE", "ABOUT", "HELP", "MENUS", "STAGES", "_HEADERS", "tints", "EXPORT_TITLES"}
 NOT_TEXT = {"", "…", "·"}
 
 

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
+from app import i18n
 from app.commands import Command
 from app.frame.dock_tabs import TabTools
 from app.frame.drops import refuse_path
@@ -20,6 +21,7 @@ from app.keys import typing
 from app.main import Application
 from app.notify import Trouble, WayOut
 from app.palette import CommandPalette, match
+from app.panels import PANELS
 from app.panels.prompt import PromptPanel, utf16_offsets
 from app.settings import Settings
 from tests.app.shell import close_window, open_window
@@ -181,6 +183,23 @@ def test_the_palette_finds_and_runs(application: Application, qtbot: QtBot) -> N
     qtbot.waitUntil(lambda: not dialogs("command-palette"))
     assert application.settings.values.theme == "light"
     application.commands.run("view.theme.dark")
+
+
+def test_every_panel_can_be_exported_from_the_palette(application: Application, qtbot: QtBot) -> None:
+    window = application.window
+    palette = CommandPalette(application.theme, window.registry, window)
+    qtbot.addWidget(palette)
+    palette.field.setText("export")
+    found = {palette.list.item(i).data(Qt.ItemDataRole.UserRole) for i in range(palette.list.count())}
+    for panel_id, dock in window.docks.items():
+        command = window.registry[f"{panel_id}.export"]
+        assert command.id in found
+        assert command.run == dock.panel.export
+        assert not command.enabled()  # nothing is open yet
+    i18n.set_language("zh_CN")
+    titles = [window.registry[f"{panel_id}.export"].label for panel_id in window.docks]
+    assert all("导出" in title for title in titles)
+    assert len(set(titles)) == len(PANELS)
 
 
 def test_the_palette_matches_words_before_letters(application: Application) -> None:
