@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from app.branches import branches, end_beside, lay_out
 from app.commands import Command
 from app.export.run_commands import run_file_commands
 from app.i18n import LANGUAGES
@@ -136,6 +138,7 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
             id="run.last", title="Last step", shortcuts=("End",), keys="unclaimed", menu="Run", group=2,
             enabled=lambda: session.run is not None and session.can_look and not session.busy, run=session.last,
         ),
+        *branch_commands(ctx),
         Command(
             id="run.duplicate", title="Duplicate the branch", shortcuts=("Ctrl+Shift+D",), menu="Run", group=2,
             enabled=lambda: has_run() and has_steps(), run=session.duplicate,
@@ -145,6 +148,29 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
             id="run.restart_engine", title="Restart the engine", menu="Run", group=3, run=session.restart_engine,
         ),
     )  # fmt: skip
+
+
+def branch_commands(ctx: AppContext) -> tuple[Command, ...]:
+    """From branch to branch, each at its end."""
+    session = ctx.session
+
+    def several() -> bool:
+        return session.can_look and not session.busy and branches(session.nodes)
+
+    def go(by: int) -> None:
+        node = end_beside(lay_out(session.nodes, session.n_prompt), session.current_node, by)
+        if node is not None:
+            session.seek(node)
+
+    return tuple(
+        Command(
+            id=command_id, title=title, shortcuts=(keys,), menu="Run", group=2, enabled=several, run=partial(go, by)
+        )
+        for command_id, title, keys, by in (
+            ("run.branch_before", "Previous branch", "Ctrl+PgUp", -1),
+            ("run.branch_after", "Next branch", "Ctrl+PgDown", 1),
+        )
+    )
 
 
 def look_commands(ctx: AppContext) -> tuple[Command, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from app.branches import Place, beside, lay_out
 from app.i18n import tr
 from app.plain import tip as plain_tip
 
@@ -21,32 +21,11 @@ LANE, DOT, MARGIN = 16, 3.5, 8
 MAX_LANES = 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a node is drawn: its step (1 …) and its lane (0 …)."""
-
-    node: int
-    parent: int
-    step: int
-    lane: int
-
-
-def lay_out(nodes: Mapping[int, Node], n_prompt: int) -> tuple[Place, ...]:
-    """A first child stays on its parent's lane, every other opens a new one; parents come before children."""
-    lanes: dict[int, int] = {}
-    used = 0
-    places: list[Place] = []
-    for node in sorted(nodes.values(), key=lambda n: n.id):
-        first = all(nodes[p.node].parent != node.parent for p in places)
-        lane = lanes.get(node.parent, 0) if first else used + 1
-        used = max(used, lane)
-        lanes[node.id] = lane
-        places.append(Place(node=node.id, parent=node.parent, step=node.position - n_prompt + 1, lane=lane))
-    return tuple(places)
-
-
 class BranchTree(QWidget):
-    """`nodeClicked` carries a node id. The current path is amber, other branches are grey."""
+    """`nodeClicked` carries a node id. The current path is amber, other branches are grey.
+
+    Keys: arrows choose a node, Enter goes there.
+    """
 
     nodeClicked = Signal(int)
 
@@ -57,19 +36,24 @@ class BranchTree(QWidget):
         self._places: tuple[Place, ...] = ()
         self._path: frozenset[int] = frozenset()
         self._current = -1
+        self.chosen: int | None = None
+        """The node that the arrows have come to; None: the current one."""
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Branches"))
         theme.changed.connect(self.update)
 
     def set_tree(self, nodes: Mapping[int, Node], n_prompt: int, path: tuple[int, ...], current: int) -> None:
         """Shows a run's tree; hides itself while there is one branch only."""
-        if len(nodes) != len(self._nodes) or nodes.keys() != self._nodes.keys():
+        if nodes != self._nodes:
             self._nodes = dict(nodes)
             self._places = lay_out(nodes, n_prompt)
             self.updateGeometry()
+        if current != self._current or self.chosen not in nodes:
+            self.chosen = None
         self._path, self._current = frozenset(path), current
         self.setVisible(self.lanes > 1)
-        self.setAccessibleDescription(tr("{n} branches", n=self.lanes))
+        self._describe()
         self.update()
 
     @property
@@ -110,11 +94,40 @@ class BranchTree(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(colours.text, 1.5))
             painter.drawEllipse(points[self._current], DOT + 2, DOT + 2)
+        chosen = self._at_keys()
+        if self.hasFocus() and chosen is not None:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(colours.accent, 1.5))
+            middle, half = points[chosen], DOT + 4
+            painter.drawRoundedRect(QRectF(middle.x() - half, middle.y() - half, 2 * half, 2 * half), 3, 3)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         place = self._at(event.position())
         if place is not None and event.button() is Qt.MouseButton.LeftButton:
             self.nodeClicked.emit(place.node)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        ways = {
+            Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1),
+        }  # fmt: skip
+        key, here = Qt.Key(event.key()), self._at_keys()
+        if here is None or key not in {*ways, Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            event.ignore()
+        elif key in ways:
+            steps, lanes = ways[key]
+            self.chosen = beside(self._places, here, steps=steps, lanes=lanes)
+            self._describe()
+            self.update()
+        else:
+            self.nodeClicked.emit(here)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.update()
 
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
@@ -122,11 +135,22 @@ class BranchTree(QWidget):
             if place is None:
                 QToolTip.hideText()
             else:
-                node = self._nodes[place.node]
-                text = tr("step {n}: {piece}", n=place.step, piece=node.piece)
-                QToolTip.showText(event.globalPos(), plain_tip(text), self)
+                QToolTip.showText(event.globalPos(), plain_tip(self._words(place)), self)
             return True
         return super().event(event)
+
+    def _words(self, place: Place) -> str:
+        return tr("step {n}: {piece}", n=place.step, piece=self._nodes[place.node].piece)
+
+    def _at_keys(self) -> int | None:
+        """The node that the keys are at: the chosen one, else the current one, else the first."""
+        known = self._nodes
+        return next((node for node in (self.chosen, self._current, *sorted(known)[:1]) if node in known), None)
+
+    def _describe(self) -> None:
+        branches = tr("{n} branches", n=self.lanes)
+        chosen = next((place for place in self._places if place.node == self.chosen), None)
+        self.setAccessibleDescription(branches if chosen is None else self._words(chosen))
 
     def _at(self, where: QPointF) -> Place | None:
         near = min(self._places, key=lambda place: (self.point(place) - where).manhattanLength(), default=None)

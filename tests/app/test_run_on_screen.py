@@ -307,6 +307,34 @@ def test_the_run_follows_a_drag_along_the_curve_and_the_axis_stays(
     assert len(asked) == 3
 
 
+def test_branches_are_reached_by_keys(live: Application, qtbot: QtBot) -> None:
+    session, tree, registry = session_of(live), panel(live, "timeline").tree, live.window.registry
+    assert not registry.can("run.branch_after")
+    one = session.current_node
+    session.seek(session.path_nodes()[3].parent)
+    idle(qtbot, session, 3)
+    session.branch(session.current_node, session.prompt_tokens[0].id)
+    idle(qtbot, session, 4)
+    other = session.current_node
+    for command, wanted in (("run.branch_after", one), ("run.branch_before", other), ("run.branch_after", one)):
+        assert registry.run(command)
+        qtbot.waitUntil(partial(lambda node: not session.busy and session.current_node == node, wanted))
+    qtbot.waitUntil(tree.isVisible)
+    tree.setFocus()
+    assert tree.focusPolicy() is Qt.FocusPolicy.StrongFocus
+    session.seek(session.path_nodes()[3].id)
+    idle(qtbot, session, 4)
+    qtbot.waitUntil(lambda: tree._current == session.current_node)
+    press(live, Qt.Key.Key_Down)
+    assert tree.chosen == other
+    assert session.nodes[other].piece in tree.accessibleDescription()
+    press(live, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not session.busy and session.current_node == other)
+    press(live, Qt.Key.Key_Left)
+    press(live, Qt.Key.Key_Return)
+    idle(qtbot, session, 3)
+
+
 def drag(widget: QWidget, at: QPoint, button: Qt.MouseButton = Qt.MouseButton.LeftButton) -> None:
     """The mouse moves over a widget with a button down, which QTest.mouseMove does not know of."""
     where = QPointF(at)
