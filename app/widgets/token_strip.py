@@ -155,7 +155,7 @@ class TokenStrip(PointedSheet[int]):
             self.viewport().update()
 
     def set_differs(self, first: int | None) -> None:
-        """From this position on the text differs from another branch: underlined."""
+        """From this position on the text differs from another branch: in the accent's colour, and underlined."""
         if first != self._differs:
             self._differs = first
             self.viewport().update()
@@ -284,13 +284,14 @@ class TokenStrip(PointedSheet[int]):
             )
             painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
         generated = self._first_decode is not None and index >= self._first_decode
-        painter.setPen(colours.amber if generated else colours.text)
+        differs = self._differs is not None and index >= self._differs
+        painter.setPen(colours.accent if differs else colours.amber if generated else colours.text)
         inside = rect.adjusted(PADDING, 0, -PADDING + 1, 0)
         piece = self._pieces[index]
         if self._widths[piece] > inside.width() + 0.5:
             piece = painter.fontMetrics().elidedText(piece, Qt.TextElideMode.ElideMiddle, int(inside.width()))
         painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, piece)
-        if self._differs is not None and index >= self._differs:
+        if differs:  # a line too: not by colour alone
             painter.setPen(QPen(colours.accent, 1.5))
             painter.drawLine(
                 QPointF(rect.left() + PADDING, rect.bottom() - 2.5),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -94,6 +95,28 @@ def test_setters_emit_nothing(strip: TokenStrip) -> None:
     strip.set_differs(10)
     strip.grab()
     assert seen == []
+
+
+def test_what_differs_from_another_branch_has_its_colour_and_a_line(strip: TokenStrip) -> None:
+    accent, amber = strip._theme.palette.accent, strip._theme.palette.amber
+
+    def inks(index: int) -> tuple[int, int]:
+        """Pixels of a chip's letters in the accent's colour and in the generated tokens', its lowest rows left out."""
+        rect = strip.chip_rect(index).toRect().adjusted(0, 0, 0, -5)
+        image = strip.viewport().grab(rect).toImage()
+        at = [image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height())]
+        return tuple(sum(_near(pixel, colour) for pixel in at) for colour in (accent, amber))  # type: ignore[return-value]
+
+    assert inks(13)[0] == 0 < inks(13)[1]
+    strip.set_differs(13)
+    assert inks(13)[1] == 0 < inks(13)[0]
+    assert inks(12)[0] == 0 < inks(12)[1]
+    strip.set_differs(None)
+    assert inks(13)[0] == 0
+
+
+def _near(one: QColor, other: QColor) -> bool:
+    return max(abs(one.red() - other.red()), abs(one.green() - other.green()), abs(one.blue() - other.blue())) < 40
 
 
 def test_keys_walk_the_tokens(strip: TokenStrip, qtbot: QtBot) -> None:
