@@ -194,7 +194,8 @@ class ModelPanel(Panel):
         self.check_all.setEnabled(session.run is not None)
         self.check_all.setText(tr("Cancel") if self._checking is not None else tr("Check all"))
         card = self.grid.cards["checks"]
-        if self._checking is not None:
+        under_way = found is None and session.run is not None and not (session.model and session.model.recorded)
+        if self._checking is not None or under_way:
             card.set_caption(tr("self-check · running …"))
         elif found is None:
             card.set_caption(tr("self-check · after the first prefill"))

@@ -49,6 +49,7 @@ class CurvePlot(CursorPlot):
         self._series: tuple[Series, ...] = ()
         self._boundary: int | None = None
         self._ahead: int | None = None
+        self.message = ""
         self._lines: dict[int, list[QPolygonF]] = {}
         self._lines_key: object = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -59,6 +60,12 @@ class CurvePlot(CursorPlot):
         self._series = tuple(series)
         self._lines_key = None
         self.update()
+
+    def set_message(self, text: str) -> None:
+        """Words over the prefill's part while its values are not there yet; "": there are none."""
+        if text != self.message:
+            self.message = text
+            self.update()
 
     def set_boundary(self, first_decode: int | None) -> None:
         """The position of the first generated token; None: all is prefill."""
@@ -77,6 +84,11 @@ class CurvePlot(CursorPlot):
     def count(self) -> int:
         """Positions on the axis."""
         return max((len(series.values) for series in self._series), default=0)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no position has a value: there is no scale then."""
+        return not any(np.isfinite(series.values).any() for series in self._series)
 
     def plot_rect(self) -> QRectF:
         """Where the curves are drawn."""
@@ -120,6 +132,7 @@ class CurvePlot(CursorPlot):
         self._paint_ground(painter, plot)
         high = self._highest()
         self._paint_axis(painter, plot, metrics, high)
+        self._paint_message(painter, plot, metrics)
         self._paint_legend(painter, plot, metrics)
         if not self.count:
             return
@@ -164,7 +177,11 @@ class CurvePlot(CursorPlot):
 
     def _paint_axis(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF, high: float) -> None:
         colours = self._theme.palette
-        for value in ticks(0.0, high, max(2, int(plot.height() // (metrics.height() * 1.6)))):
+        for value in (
+            ()
+            if self.message and self.is_empty
+            else ticks(0.0, high, max(2, int(plot.height() // (metrics.height() * 1.6))))
+        ):
             y = plot.bottom() - value / high * plot.height()
             painter.setPen(QPen(colours.line, 1))
             painter.drawLine(QPointF(plot.left(), round(y) + 0.5), QPointF(plot.right(), round(y) + 0.5))
@@ -192,6 +209,14 @@ class CurvePlot(CursorPlot):
                 continue
             painter.drawText(QPointF(left, baseline), text)
             free = left + width + 8
+
+    def _paint_message(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
+        count = max(self.count, 1)
+        share = 1.0 if self._boundary is None or self.is_empty else min(self._boundary / count, 1.0)
+        room = QRectF(plot.left() + 6, plot.top(), plot.width() * share - 12, plot.height())
+        painter.setPen(self._theme.palette.secondary)
+        text = metrics.elidedText(self.message, Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_legend(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
         colours, baseline = self._theme.palette, metrics.ascent()

@@ -106,6 +106,21 @@ def test_experts_have_active_parameters(qtbot: QtBot, tmp_path: Path) -> None:
     assert active < sum(weight.numel() for weight in bench.model.decoder.parameters())
 
 
+def test_a_check_under_way_is_not_told_as_one_to_come(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    caption = panel.grid.cards["checks"].caption
+    assert caption.text() == "self-check · after the first prefill"
+    run = bench.run(random_ids(20))
+    bench.engine.held = True
+    bench.session.facts.new_run(run.id)
+    qtbot.waitUntil(lambda: caption.text() == "self-check · running …")
+    assert not panel.checks.as_lines()[1:]
+    bench.engine.held = False
+    bench.engine.release()
+    qtbot.waitUntil(lambda: caption.text().endswith(" hold"))
+    assert panel.checks.as_lines()[1:]
+
+
 def test_the_proof_runs_on_request(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench = shown(qtbot, tmp_path)
     assert not panel.check_all.isEnabled()
