@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class KVGrowth:
     """`positions`: tokens in the cache at each measurement, ascending; `used`, `allocated`: bytes then.
     `per_token`: bytes of one token by the formula; `layouts`: the same for other layouts, name → bytes ("MHA" …).
-    `boundary`: tokens prefilled."""
+    `boundary`: tokens prefilled. `chunks`: (tokens in the cache, bytes used, bytes allocated) after each chunk of the
+    prefill, whose tokens come all at once."""
 
     positions: tuple[int, ...]
     used: tuple[int, ...]
@@ -27,11 +28,25 @@ class KVGrowth:
     layouts: tuple[tuple[str, int], ...]
     boundary: int
     about: Provenance
+    chunks: tuple[tuple[int, int, int], ...] = ()
     title: str = "KV cache growth"
 
     def __post_init__(self) -> None:
         if not len(self.positions) == len(self.used) == len(self.allocated) >= 1:
             raise BadValueError("positions", len(self.positions), "as many bytes used and allocated, one at least")
+
+    def used_line(self) -> list[tuple[float, float]]:
+        """(tokens, bytes): a step up at each chunk's begin, then a slope."""
+        line: list[tuple[float, float]] = [(0, 0)]
+        for end, used, _allocated in self.chunks:
+            line += [(line[-1][0], used), (end, used)]
+        return line + list(zip(self.positions, self.used, strict=True))
+
+    def allocated_steps(self) -> list[tuple[float, float]]:
+        """(tokens from which, bytes)."""
+        starts = (0, *(end for end, _used, _allocated in self.chunks))
+        steps = [(start, room) for start, (_end, _used, room) in zip(starts, self.chunks, strict=False)]
+        return [*steps, *zip(self.positions, self.allocated, strict=True)]
 
 
 def draw_kv_growth(canvas: Canvas, growth: KVGrowth) -> None:
@@ -77,6 +92,8 @@ def draw_kv_growth(canvas: Canvas, growth: KVGrowth) -> None:
         chart.curve([0, end_x], [0, end_x * per_token], colour=palette.secondary, width=0.6)
         x, y = chart.at(end_x, end_x * per_token)
         canvas.text(x + 3 * unit, y + TICK * unit * 0.35, name, TICK * unit, colour=palette.secondary)
-    chart.steps(growth.positions, growth.allocated, colour=palette.secondary, dashes=(4, 2.5))
-    chart.curve((0, *growth.positions), (0, *growth.used), colour=palette.accent, width=1.6)
+    starts, rooms = zip(*growth.allocated_steps(), strict=True)
+    chart.steps(starts, rooms, colour=palette.secondary, dashes=(4, 2.5))
+    tokens, used = zip(*growth.used_line(), strict=True)
+    chart.curve(tokens, used, colour=palette.accent, width=1.6)
     chart.curve([0, last], [0, last * growth.per_token], colour=palette.amber, width=0.8, dashes=(2, 2))

@@ -157,12 +157,21 @@ def kv_figure(run: Run, subject: Subject, message: ExportKvGrowth, check: Check)
     reply, arrays = kv_reply(run)
     positions = tuple(range(run.n_prompt, run.length + 1))
     grown = list(zip(arrays["grown_at"].tolist(), arrays["grown_to"].tolist(), strict=True))
+    ends = (*(end for end in arrays["chunk_ends"].tolist() if end < run.n_prompt), run.n_prompt)
+
+    def used(tokens: int) -> int:
+        return reply.used * tokens // reply.length
+
+    def allocated(tokens: int) -> int:
+        return next((to for at, to in reversed(grown) if at < tokens), reply.allocated)
+
     about = subject.about("KV cache bytes")
     layouts = (("as MHA", reply.bytes_per_token_mha), ("as MQA", reply.bytes_per_token_mqa))
     figure = KVGrowth(
         positions=positions,
-        used=tuple(reply.used * n // reply.length for n in positions),
-        allocated=tuple(next((to for at, to in reversed(grown) if at < n), reply.allocated) for n in positions),
+        used=tuple(used(n) for n in positions),
+        allocated=tuple(allocated(n) for n in positions),
+        chunks=tuple((end, used(end), allocated(end)) for end in ends),
         per_token=reply.bytes_per_token,
         layouts=tuple(entry for entry in layouts if entry[1] != reply.bytes_per_token),
         boundary=subject.boundary,
@@ -170,7 +179,8 @@ def kv_figure(run: Run, subject: Subject, message: ExportKvGrowth, check: Check)
         title=message.title or KVGrowth.title,
     )
     numbers = {
-        name: getattr(figure, name) for name in ("positions", "used", "allocated", "per_token", "layouts", "boundary")
+        name: getattr(figure, name)
+        for name in ("positions", "used", "allocated", "chunks", "per_token", "layouts", "boundary")
     }
     return Drawn(draw=partial(draw_kv_growth, growth=figure), about=about, title=figure.title, numbers=numbers)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
@@ -69,8 +70,36 @@ def growth() -> KVGrowth:
         per_token=46_080,
         layouts=(("as MHA", 138_240), ("as MQA", 15_360)),
         boundary=12,
+        chunks=((8, 8 * 46_080, 8 * 46_080), (12, 12 * 46_080, 32 * 46_080)),
         about=ABOUT,
     )
+
+
+def test_a_chunk_of_the_prefill_is_a_step_up() -> None:
+    made = growth()
+    token = 46_080
+    steps = [(0, 0), (0, 8 * token), (8, 8 * token), (8, 12 * token), (12, 12 * token)]
+    assert made.used_line()[: len(steps)] == steps
+    assert made.used_line()[-1] == (39, 39 * token)
+    assert made.allocated_steps()[:3] == [(0, 8 * token), (8, 32 * token), (12, 32 * token)]
+    drawn: list[list[tuple[float, float]]] = []
+    render(lambda canvas: _record(canvas, made, drawn), SPEC, "png", about=ABOUT, title="t")
+    line = max(drawn, key=len)
+    assert line[1][0] == line[0][0] and line[1][1] < line[0][1]  # straight up
+    assert line[2][1] == line[1][1] and line[2][0] > line[1][0]
+
+
+def _record(canvas: Canvas, made: KVGrowth, drawn: list[list[tuple[float, float]]]) -> None:
+    """Draws the figure and keeps the points of its solid lines in the accent's colour."""
+    plain = canvas.line
+
+    def line(points: Sequence[tuple[float, float]], **style: Any) -> None:
+        if style.get("colour") == canvas.palette.accent:
+            drawn.append(list(points))
+        plain(points, **style)
+
+    canvas.line = line  # type: ignore[method-assign,assignment]
+    draw_kv_growth(canvas, made)
 
 
 def lens() -> LensGrid:

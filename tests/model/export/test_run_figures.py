@@ -110,6 +110,18 @@ def test_the_growth_ends_at_what_is_measured() -> None:
     assert told["boundary"] == 9
 
 
+def test_the_growth_goes_up_by_chunks_of_the_prefill() -> None:
+    made = tiny.run_of(tiny.llama()[1], tiny.random_ids(9), chunk=4)
+    made.generate(4, SETTINGS)
+    [file] = export_figure(made, replace(ASKED["kv"], formats=("json",)))
+    with file:
+        told = json.loads(file.read())
+    token = told["per_token"]
+    assert [(tokens, used) for tokens, used, _ in told["chunks"]] == [(4, 4 * token), (8, 8 * token), (9, 9 * token)]
+    assert all(used <= allocated for _, used, allocated in told["chunks"])
+    assert [entry[:2] for entry in numbers(ASKED["kv"])["chunks"]] == [[9, 9 * token]]
+
+
 def test_the_lens_ends_at_the_models_own_head() -> None:
     told, made = numbers(ASKED["lens"]), run()
     assert told["layers"] == [0, 1, 2, 3] and told["rows"] == [0, 13]
