@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from app.widgets.colour_bar import draw_bar
-from app.widgets.heatmap_axes import Axis, Label
+from app.widgets.heatmap_axes import Label
 from app.widgets.heatmap_boundary import paint_boundaries
 from app.widgets.heatmap_image import render
 from app.widgets.readout import draw_parts, parts_width
@@ -71,6 +71,23 @@ def axis_labels(heat: HeatMap) -> tuple[list[Label], list[Label]]:
     return rows, cols
 
 
+def bold_labels(heat: HeatMap) -> tuple[list[Label], list[Label]]:
+    """The labels at the left and at the top of the token that is pointed at and of the chosen cell: on an axis where
+    they would touch, the chosen cell's gives way."""
+    found: tuple[list[Label], list[Label]] = ([], [])
+    if not heat.options.axes:
+        return found
+    linked = heat.linked_cells(heat.linked) if heat.linked is not None and heat.hovered is None else (None, None)
+    cell = heat.hovered or heat.selected or (None, None)
+    for at, axis in enumerate((heat.row_axis, heat.col_axis)):
+        for index in (linked[at], cell[at]):
+            label = _bold_label(heat, index, rows=at == 0) if index is not None else None
+            spacing = axis.spacing(heat.shape[at])
+            if label is not None and all(abs(label.centre - other.centre) >= spacing for other in found[at]):
+                found[at].append(label)
+    return found
+
+
 def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
     """The chosen and the hovered cell with their guides and labels, and the readout."""
     geometry = heat.geometry_now()
@@ -83,9 +100,9 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
     cell = pointed or heat.selected
     if cell is not None:
         _paint_guides(painter, heat, cell)
-        if heat.options.axes:
-            _paint_label(painter, heat, heat.row_axis, cell[0], rows=True)
-            _paint_label(painter, heat, heat.col_axis, cell[1], rows=False)
+    for rows, labels in zip((True, False), bold_labels(heat), strict=True):
+        for label in labels:
+            _paint_label(painter, heat, label, rows=rows)
     if pointed is not None:
         _paint_frame(painter, heat, pointed, heat.theme.palette.cursor)
     if heat.hasFocus():
@@ -174,37 +191,34 @@ def _trace_token(painter: QPainter, heat: HeatMap, token: int) -> None:
         col = heat.cell_rect((0, col_at))
         painter.drawRect(QRectF(col.left(), area.top(), col.width(), area.height()))
     painter.restore()
-    if heat.options.axes:
-        if row_at is not None:
-            _paint_label(painter, heat, heat.row_axis, row_at, rows=True)
-        if col_at is not None:
-            _paint_label(painter, heat, heat.col_axis, col_at, rows=False)
 
 
-def _paint_label(painter: QPainter, heat: HeatMap, axis: Axis, index: int, *, rows: bool) -> None:
-    geometry = heat.geometry_now()
+def _bold_label(heat: HeatMap, index: int, *, rows: bool) -> Label | None:
+    """The label of a cell that is in sight and has one."""
+    axis, count = (heat.row_axis, heat.shape[0]) if rows else (heat.col_axis, heat.shape[1])
+    area = heat.geometry_now().area
     rect = heat.cell_rect((index, 0) if rows else (0, index))
     centre = rect.center().y() if rows else rect.center().x()
-    low, high = (geometry.area.top(), geometry.area.bottom()) if rows else (geometry.area.left(), geometry.area.right())
-    if not low <= centre <= high or index >= heat.shape[0 if rows else 1] or not axis.piece(index):
-        return
+    low, high = (area.top(), area.bottom()) if rows else (area.left(), area.right())
+    if not low <= centre <= high or index >= count or not axis.piece(index):
+        return None
+    ruler = (rect.height() if rows else rect.width()) < axis.spacing(count)
+    number = axis.number(index) if ruler and axis.named else ""
+    return Label(index=index, centre=centre, piece=axis.word(index), ruler=ruler, number=number)
+
+
+def _paint_label(painter: QPainter, heat: HeatMap, label: Label, *, rows: bool) -> None:
+    geometry, axis = heat.geometry_now(), heat.row_axis if rows else heat.col_axis
     spacing = axis.spacing(heat.shape[0 if rows else 1])
-    ruler = (rect.height() if rows else rect.width()) < spacing
-    label = Label(
-        index=index,
-        centre=centre,
-        piece=axis.word(index),
-        ruler=ruler,
-        number=axis.number(index) if ruler and axis.named else "",
-    )
     edge, room = (geometry.area.left(), geometry.row_room) if rows else (geometry.area.top(), geometry.col_room)
-    # Labels it would cover in part are taken away whole.
-    near, whole = (0.5, 2.0) if ruler else (0.0, 0.0)  # taken away with what hangs under the line and blurs its edge
+    # Labels it would cover in part are taken away whole, and those of a ruler that it would touch.
+    near, whole = (0.5, 2.0) if label.ruler else (0.0, 0.0)  # with what hangs under the line and blurs its edge
     outline = axis.outline(label, edge, room, bold=True, margin=near)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(heat.theme.palette.panel)
     for other in axis_labels(heat)[0 if rows else 1]:
-        close = abs(other.centre - centre) < 2 * spacing
-        if close and axis.outline(other, edge, room, margin=near).intersects(outline):
+        away = abs(other.centre - label.centre)
+        touches = label.ruler and away < spacing
+        if touches or (away < 2 * spacing and axis.outline(other, edge, room, margin=near).intersects(outline)):
             painter.drawPolygon(axis.outline(other, edge, room, margin=whole))
     axis.paint_hovered(painter, label, edge, room)

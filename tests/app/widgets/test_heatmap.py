@@ -21,7 +21,7 @@ from app.theme import Theme
 from app.widgets.colour_bar import BarText
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
-from app.widgets.heatmap_paint import axis_labels
+from app.widgets.heatmap_paint import axis_labels, bold_labels
 from app.widgets.ticks import figure
 from model.colormaps import Levels, lut
 
@@ -364,6 +364,51 @@ def test_columns_that_are_only_counted_have_upright_numbers_that_never_touch(
     assert all(left.right() + 2 < right.left() for left, right in itertools.pairwise(boxes))
     assert boxes[-1].right() <= heat.width()
     assert axis_labels(heat)[1][0].index == 0  # positions and dimensions are counted from 0
+
+
+@pytest.mark.parametrize(("away", "both"), [(1, False), (2, False), (30, True)])
+def test_the_chosen_cells_label_gives_way_to_the_one_pointed_at(
+    qtbot: QtBot, theme: Theme, away: int, both: bool
+) -> None:
+    heat = made(qtbot, theme, causal(64), (400, 300))
+    heat.set_selected((3, 3))
+    assert [[label.index for label in labels] for labels in bold_labels(heat)] == [[3], [3]]
+    heat.set_linked(3 + away)  # a neighbour's token, elsewhere in the window
+    for axis, labels in zip((heat.row_axis, heat.col_axis), bold_labels(heat), strict=True):
+        assert [label.index for label in labels] == ([3 + away, 3] if both else [3 + away])
+        assert all(abs(a.centre - b.centre) >= axis.spacing(64) for a, b in itertools.combinations(labels, 2))
+    heat.set_linked(3)
+    assert [len(labels) for labels in bold_labels(heat)] == [1, 1]
+    heat.set_hovered((20, 10))  # a cell under the mouse has both labels, the chosen one none
+    assert [[label.index for label in labels] for labels in bold_labels(heat)] == [[20], [10]]
+
+
+def test_neighbours_with_a_line_each_are_both_bold(qtbot: QtBot, theme: Theme) -> None:
+    heat = made(qtbot, theme, causal(8), (640, 560))
+    heat.set_selected((3, 3))
+    heat.set_linked(4)
+    assert [[label.index for label in labels] for labels in bold_labels(heat)] == [[4, 3], [4, 3]]
+
+
+def test_a_ruler_label_that_a_bold_one_would_touch_is_taken_away(qtbot: QtBot, theme: Theme) -> None:
+    heat = made(qtbot, theme, causal(400), (700, 620))
+    rows, spacing = axis_labels(heat)[0], heat.row_axis.spacing(400)
+    near = rows[1].index
+    while heat.cell_rect((near + 1, 0)).center().y() - rows[1].centre < spacing:
+        near += 1  # the farthest that is too near: its outline is free of the other's, by less than a line's descent
+    box = heat.row_axis.outline(rows[1], heat.geometry_now().area.left(), heat.geometry_now().row_room).boundingRect()
+    line = round(box.top()) - 1  # of the taken label's top: nothing of the bold one under it reaches so far
+    empty = {heat.theme.palette.panel.rgb()}
+
+    def ink() -> set[int]:
+        image = heat.grab().toImage()
+        return {
+            image.pixel(x, y) for y in range(line + 1, line + 4) for x in range(round(box.left()), round(box.right()))
+        }
+
+    assert ink() != empty
+    heat.set_selected((near, 0))
+    assert ink() == empty
 
 
 @pytest.mark.parametrize("name", ["dark", "light"])
