@@ -287,6 +287,7 @@ class Dress(QObject):
         if fills:
             table.installEventFilter(self)
             table.horizontalScrollBar().rangeChanged.connect(lambda _low, _high: self.fit())
+            table.verticalScrollBar().sliderReleased.connect(self._align)
             model = table.model()
             for changed in (model.modelReset, model.rowsInserted, model.rowsRemoved):
                 changed.connect(lambda *_: self.fit())
@@ -327,8 +328,22 @@ class Dress(QObject):
     def _set(self, row: int, header: int) -> None:
         if (row, header) != self._fitted:
             self._fitted = (row, header)
+            first = self._first_row()
             self._table.verticalHeader().setMinimumSectionSize(row)
             self._table.verticalHeader().setDefaultSectionSize(row)
             self._table.verticalScrollBar().setSingleStep(row)  # the wheel goes by whole rows
             self._table.horizontalHeader().setFixedHeight(header)
             self._table.updateGeometries()  # else the cells keep the room that the header had
+            self._align(first)
+
+    def _first_row(self) -> int:
+        """The row that begins nearest the top."""
+        return round(
+            self._table.verticalScrollBar().value() / max(self._table.verticalHeader().defaultSectionSize(), 1)
+        )
+
+    def _align(self, first: int | None = None) -> None:
+        """A row begins at the top: `first`, else the nearest."""
+        if self._fills:
+            row = self._table.verticalHeader().defaultSectionSize()
+            self._table.verticalScrollBar().setValue((self._first_row() if first is None else first) * row)

@@ -72,6 +72,29 @@ def test_a_table_shows_whole_rows_at_any_height(qtbot: QtBot, make: Make, scale:
     assert window.isVisible()
 
 
+def test_rows_stay_whole_when_their_height_changes_and_when_the_bar_was_dragged(qtbot: QtBot) -> None:
+    theme = Theme("dark")
+    table = _figures(theme, 40)
+    assert isinstance(table, DataTable)
+    window, bar = _inside(qtbot, table), table.verticalScrollBar()
+    for height in range(120, 330, 13):
+        table.resize(300, height)
+        QApplication.processEvents()
+        assert bar.value() % table.rowHeight(0) == 0  # rows have another height now
+        for row in (20, 33, 39, 4, 11):
+            table.set_current(row)
+            QApplication.processEvents()
+            assert bar.value() % table.rowHeight(0) == 0
+            cell = table.visualRect(table.model().index(row, 0))
+            assert table.viewport().rect().contains(cell.center())
+    table.resize(300, 250)
+    QApplication.processEvents()
+    bar.setValue(107)  # by dragging
+    bar.sliderReleased.emit()
+    assert bar.value() % table.rowHeight(0) == 0
+    assert window.isVisible()
+
+
 @pytest.mark.parametrize(("count", "room", "row"), [(7, 147, 21), (7, 141, 20), (7, 133, 19), (8, 157, 19)])
 def test_rows_get_a_little_lower_before_one_is_out_of_sight(count: int, room: int, row: int) -> None:
     assert rows_in(room, count, row=21, least=19) == row
