@@ -81,6 +81,11 @@ class CandidateModel(SheetModel):
     def candidate(self, row: int) -> Candidate:
         return self._rows[row]
 
+    @property
+    def pick_row(self) -> int | None:
+        """The row of the token the draw falls on, if it has one."""
+        return None if self._pick is None else self.row_of(self._pick)
+
     def row_of(self, token_id: int) -> int | None:
         return next((i for i, row in enumerate(self._rows) if row.id == token_id), None)
 
@@ -136,6 +141,7 @@ class CandidateTable(QTableView):
         super().__init__(parent)
         self._theme = theme
         self._place: object = None
+        self._moved: int | None = None
         self._model = CandidateModel(self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self, padding=PADDING))
@@ -156,8 +162,8 @@ class CandidateTable(QTableView):
     def set_candidates(
         self, rows: Sequence[Candidate], would_pick: Candidate | None = None, *, place: object = None
     ) -> None:
-        """Candidates as they come, by raw rank; the one the draw falls on is amber. A row stays chosen only while it is
-        the same token at the same `place`."""
+        """Candidates as they come, by raw rank; the one the draw falls on is amber, and the last in sight where its
+        rank would put it below. A row stays chosen only while it is the same token at the same `place`."""
         at = self.currentIndex().row()
         before = self._model.candidate(at).id if at >= 0 else None
         if before is not None and (place != self._place or at >= len(rows) or rows[at].id != before):
@@ -250,10 +256,23 @@ class CandidateTable(QTableView):
             self._model.names_ghost = RAW in hidden
             self._model.headerDataChanged.emit(Qt.Orientation.Horizontal, BAR, BAR)
         whole_rows(self, header=theme.px(HEADER), row=theme.px(ROW))
+        self._show_pick()
         height = theme.px(HEADER) - 3
         top = (self.horizontalHeader().height() - height) // 2
         width = min(self.columnWidth(TOKEN) + theme.px(8), theme.px(180))  # the next title stands at its column's right
         self.search.setGeometry(self.columnViewportPosition(TOKEN), top, width, height)
+
+    def _show_pick(self) -> None:
+        """Moves the row the draw falls on up to the last that is seen of the unscrolled table; rows keep their numbers
+        in the model."""
+        header, pick, count = self.verticalHeader(), self._model.pick_row, self._model.rowCount()
+        room = self.height() - self.horizontalHeader().height()
+        last = max(1, min(room // max(header.defaultSectionSize(), 1), count)) - 1
+        if self._moved is not None and self._moved < count:
+            header.moveSection(header.visualIndex(self._moved), self._moved)
+        self._moved = pick if pick is not None and pick > last else None
+        if self._moved is not None:
+            header.moveSection(header.visualIndex(self._moved), last)
 
 
 def probability(p: float, decimals: int = 4) -> str:

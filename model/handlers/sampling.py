@@ -30,14 +30,15 @@ def distribution(context: EngineContext, message: GetDistribution, _job: Job) ->
         )  # fmt: skip
         return empty, {"cdf": np.empty(0)}
     made = sampling.apply(order, settings, run.ids_before(message.node))
-    top = order.ids(min(max(message.top, 1), MAX_CANDIDATES))
+    picked = sampling.pick(made, draw)
+    top = [int(token_id) for token_id in order.ids(min(max(message.top, 1), MAX_CANDIDATES))]
     found = Vocabulary.of(tokenizer).find(message.search, order, MAX_FOUND) if message.search else []
     reply = DistributionReply(
         node=message.node,
-        candidates=candidates(made, tokenizer, top),
+        candidates=candidates(made, tokenizer, top if picked in top else [*top, picked]),
         stages=made.stages,
         draw=draw,
-        would_pick=candidates(made, tokenizer, [sampling.pick(made, draw)])[0],
+        would_pick=candidates(made, tokenizer, [picked])[0],
         entropy_raw=order.entropy,
         entropy=made.entropy,
         kept=made.kept,

@@ -144,9 +144,9 @@ class DistributionReply:
 @request("sampling.distribution", DistributionReply, lane="light")
 @dataclass(frozen=True, kw_only=True)
 class GetDistribution(Request):
-    """Applies `settings` to the stored logits of `node`; no forward pass. `top` candidates by raw rank. `search`: a
-    piece of text or an id. Arrays: `cdf` float64 (kept,) cumulative final probability in candidate order, cut after
-    4,096 tokens."""
+    """Applies `settings` to the stored logits of `node`; no forward pass. `top` candidates by raw rank, and the one
+    the draw falls on where it is none of them. `search`: a piece of text or an id. Arrays: `cdf` float64 (kept,)
+    cumulative final probability in candidate order, cut after 4,096 tokens."""
 
     node: int
     settings: SamplerSettings

@@ -6,6 +6,7 @@ import importlib
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -234,6 +235,14 @@ def test_the_distribution_follows_the_sliders_without_the_model(engine: EngineCh
     assert {one.piece for one in reply.found} == {"the", "·the"}
     step = get(engine, Step(settings=HOT, stop_at_end_of_text=False), RunState).nodes[0]
     assert (step.token_id, step.draw) == (reply.would_pick.id, reply.draw)
+    outside = 0
+    for seed in range(20):  # the token that the draw falls on is always among them, once
+        asked_for = GetDistribution(node=root, settings=replace(HOT, seed=seed), top=20)
+        few = get(engine, asked_for, DistributionReply)
+        assert [one.rank for one in few.candidates[:20]] == list(range(20))
+        assert few.candidates[20:] == ((few.would_pick,) if few.would_pick.rank >= 20 else ())
+        outside += len(few.candidates) - 20
+    assert 0 < outside < 20
     narrow = SamplerSettings(temperature=0.7, top_k=5, top_p=0.9, seed=3)
     reply = get(engine, GetDistribution(node=root, settings=narrow, search="17"), DistributionReply)
     assert [stage.kept for stage in reply.stages][:4] == [300, 300, 300, 5] and reply.kept <= 5

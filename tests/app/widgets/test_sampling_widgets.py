@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
@@ -52,6 +54,40 @@ def test_bars_are_long_enough_to_compare_and_have_a_legend(qtbot: QtBot, theme: 
         place = header.swatch(column, rect)
         assert rect.contains(place.toAlignedRect())
         assert picture.pixelColor(place.center().toPoint()).rgb() == getattr(theme.palette, colour).rgb()
+
+
+def test_the_row_that_the_draw_falls_on_is_in_sight(qtbot: QtBot, theme: Theme) -> None:
+    shown = table(qtbot, theme, 320)
+    rows = [shown.candidate(row) for row in range(23)]
+    model, far = shown.model(), replace(rows[3], id=77, rank=40_000, p=1e-6)
+
+    def seen() -> list[int]:
+        """Rows in sight, top first."""
+        height = shown.viewport().height()
+        found = [shown.rowAt(y) for y in range(5, height, 5)]
+        return [row for at, row in enumerate(found) if at == 0 or row != found[at - 1]]
+
+    def say(row: int) -> str:
+        return str(model.index(row, 1).data())
+
+    whole = seen()
+    for pick, place in ((far, 23), (rows[20], 20), (rows[1], 1), (far, 23), (rows[22], 22)):
+        shown.set_candidates([*rows, far] if pick is far else rows, pick)
+        QApplication.processEvents()
+        assert place in seen()
+        others = [row for row in seen() if row != place]
+        assert others == [row for row in whole if row != place][: len(others)]
+        assert model.look(place, FINAL).voice == "amber"  # type: ignore[attr-defined]
+    shown.resize(320, 500)
+    QApplication.processEvents()
+    assert seen()[-1] == 22 and say(22) == rows[22].piece
+    activated: list[int] = []
+    shown.candidateActivated.connect(activated.append)
+    shown.set_candidates([*rows, far], far)
+    shown.resize(320, 160)
+    QApplication.processEvents()
+    shown.doubleClicked.emit(shown.indexAt(QPoint(100, shown.viewport().height() - 5)))
+    assert activated == [77]
 
 
 @pytest.mark.parametrize("width", [208, 260, 320, 427])

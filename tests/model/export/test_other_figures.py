@@ -98,7 +98,7 @@ def _record(canvas: Canvas, made: KVGrowth, drawn: list[list[tuple[float, float]
             drawn.append(list(points))
         plain(points, **style)
 
-    canvas.line = line  # type: ignore[method-assign,assignment]
+    canvas.line = line  # type: ignore[method-assign]
     draw_kv_growth(canvas, made)
 
 
