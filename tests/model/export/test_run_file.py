@@ -194,7 +194,7 @@ def test_contents_are_chosen_by_size(tmp_path: Path) -> None:
 def test_progress_is_told_in_bytes_and_ends_at_all_of_them() -> None:
     run = branched()
     told: list[tuple[int, int]] = []
-    with mock.patch("model.export.run_file.MIB", 1):
+    with mock.patch("model.export.run_file.MB", 1):
         write_run(run, io.BytesIO(), progress=lambda _what, at, total, _unit: told.append((at, total)))
     done = [entry[0] for entry in told]
     assert done == sorted(done) and done[0] == 0 and done[-1] == told[-1][1] == sizes_of(run)["all"]
