@@ -14,7 +14,7 @@ INDEX = "model.safetensors.index.json"
 _MAX_SHARDS = 2000
 _SHARD = re.compile(r"^(?P<stem>.+)-(?P<part>\d{5})-of-(?P<count>\d{5})\.safetensors$")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
-_OTHERS = ("*.h5", "*.msgpack", "*.onnx", "*.npz", "*.mlmodel", "*.tflite")
+_OTHERS = ("*.h5", "*.msgpack", "*.onnx", "weights*.npz", "*.mlmodel", "*.tflite")
 
 
 def weight_files(folder: Path) -> tuple[list[Path], Mapping[str, str] | None]:
@@ -43,6 +43,13 @@ def _no_weights(folder: Path) -> UnsupportedError:
     def names(patterns: tuple[str, ...]) -> list[str]:
         return sorted(path.name for pattern in patterns for path in folder.glob(pattern) if path.is_file())
 
+    if ggufs := names(("*.gguf",)):
+        return UnsupportedError(folder, f"it holds GGUF files ({shown_list(ggufs)})", "Open one of them by its path.")
+    if not _present(folder / "config.json"):
+        # Whatever else lies there says nothing: an .npz or a .bin in any folder is hardly a model's weights.
+        return UnsupportedError(
+            folder, "there is no config.json in it", "Check the path: a model's folder has one beside its weights."
+        )
     if pickles := names(_PICKLES):
         return UnsupportedError(
             folder,
@@ -50,8 +57,6 @@ def _no_weights(folder: Path) -> UnsupportedError:
             "Pickle files can run code, so they are never opened: use a version with .safetensors files, or convert "
             "with transformers (save_pretrained) where you trust the files.",
         )
-    if ggufs := names(("*.gguf",)):
-        return UnsupportedError(folder, f"it holds GGUF files ({shown_list(ggufs)})", "Open one of them by its path.")
     if others := names(_OTHERS):
         return UnsupportedError(
             folder, f"its weights are for another framework ({shown_list(others)})", "Use a .safetensors version."

@@ -166,6 +166,30 @@ def test_a_folder_without_safetensors_says_what_it_holds(tmp_path: Path, name: s
         open_model(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["out_attention.npz", "blob.bin", "model.onnx", "readme.txt", None])
+def test_a_folder_without_a_configuration_says_so_first(tmp_path: Path, name: str | None) -> None:
+    if name is not None:
+        (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(UnsupportedError, match=r"there is no config\.json in it"):
+        open_model(tmp_path)
+
+
+def test_arrays_beside_a_configuration_are_no_weights(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "out_attention.npz").write_bytes(b"PK")
+    with pytest.raises(UnsupportedError, match=r"no \.safetensors files"):
+        open_model(tmp_path)
+    (tmp_path / "weights.npz").write_bytes(b"PK")
+    with pytest.raises(UnsupportedError, match=r"another framework \(weights\.npz\)"):
+        open_model(tmp_path)
+
+
+def test_a_folder_of_gguf_files_needs_no_configuration(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    with pytest.raises(UnsupportedError, match="holds GGUF files"):
+        open_model(tmp_path)
+
+
 def test_adapters_and_loose_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(UnsupportedError, match="adapter"):
