@@ -66,6 +66,8 @@ class TokenView(QWidget):
             y_name=tr("rank"),
             right_name="p",
             log=True,
+            whole=True,
+            x_names={-1.0: tr("emb.")},
             titled=True,
         )
         self.bars = BarPlot(theme, tr("What each part adds to the token's logit"), title=tr("logit"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +17,7 @@ from app.i18n import tr
 from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
 from app.widgets.free_place import free_place
-from app.widgets.ticks import decades, figure, short, ticks
+from app.widgets.ticks import decades, figure, named_ticks, short, ticks
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -78,8 +78,8 @@ class _Frame:
 
 class LinePlot(QWidget):
     """`xHovered` (NaN: none) and `xClicked` carry the x of the nearest point of the first line. Arrow keys move it.
-    `whole`: x counts something, so that halves are no ticks. `titled`: both axes are named over the plot, so that no
-    tick gives way to a name."""
+    `whole`: x counts something, so that halves are no ticks; `x_names`: places on it that have a name. `titled`: both
+    axes are named over the plot, so that no tick gives way to a name."""
 
     xHovered = Signal(float)
     xClicked = Signal(float)
@@ -95,12 +95,14 @@ class LinePlot(QWidget):
         log: bool = False,
         zero: bool = True,
         whole: bool = False,
+        x_names: Mapping[float, str] | None = None,
         titled: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._theme, self._x_name, self._y_name, self._right_name = theme, x_name, y_name, right_name
         self._log, self._zero, self._whole, self._titled = log, zero, whole, titled
+        self._x_names = dict(x_names or {})
         self.lines: tuple[Line, ...] = ()
         self._marks: tuple[Mark, ...] = ()
         self._mark_places: list[QRectF | None] | None = None
@@ -334,10 +336,8 @@ class LinePlot(QWidget):
             painter.drawText(QPointF(end, baseline), name)
         widest = metrics.horizontalAdvance(short(frame.x[1])) + 16
         free = -math.inf
-        for value in ticks(*frame.x, max(1, int(plot.width() / max(widest, 1)))):
-            if self._whole and value != int(value):
-                continue
-            text = short(value)
+        most = max(1, int(plot.width() / max(widest, 1)))
+        for value, text in named_ticks(*frame.x, most, self._x_names, whole=self._whole):
             width = metrics.horizontalAdvance(text)
             left = min(max(frame.px(value) - width / 2, plot.left() - 2), plot.right() - width)
             if left > free and left + width < end - 8:
@@ -480,7 +480,9 @@ class LinePlot(QWidget):
         values = [
             f"{line.name} {figure(self.value_at(line, self._cursor))}" for line in self._named() if line.style != "bars"
         ]
-        self.setAccessibleDescription(f"{self._x_name} {figure(self._cursor)}: " + ", ".join(values))
+        self.setAccessibleDescription(
+            f"{self._x_name} {self._x_names.get(self._cursor, figure(self._cursor))}: " + ", ".join(values)
+        )
 
 
 def _range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tuple[float, float]:

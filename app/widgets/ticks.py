@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 THOUSAND = 1000
 
@@ -25,6 +26,24 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     step = nice_step((high - low) / most)
     first = math.ceil(low / step - 1e-9)
     return [round(step * n, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def whole_ticks(low: float, high: float, most: int) -> list[float]:
+    """`ticks` in whole numbers."""
+    if not (math.isfinite(low) and math.isfinite(high)) or high <= low or most < 1:
+        return []
+    step = nice_count((high - low) / most)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(step * n) for n in range(first, last + 1)]
+
+
+def named_ticks(
+    low: float, high: float, most: int, names: Mapping[float, str], *, whole: bool
+) -> list[tuple[float, str]]:
+    """Round values and how they are written, in order, with the places of `names` that lie between."""
+    round_values = (whole_ticks if whole else ticks)(low, high, most)
+    places = {*round_values, *(place for place in names if low <= place <= high)}
+    return [(place, names.get(place, short(place))) for place in sorted(places)]
 
 
 def decades(low: float, high: float, most: int) -> list[float]:

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.theme import Theme
 from app.widgets.free_place import crosses, free_place
 from app.widgets.line_plot import Line, LinePlot, Mark
+from app.widgets.ticks import named_ticks
 
 
 @pytest.fixture
@@ -56,3 +57,23 @@ def test_a_word_goes_where_nothing_is_or_nowhere() -> None:
     beside = free_place(at, size, plot, [steep])
     assert beside is not None
     assert beside.right() < at.x()
+
+
+def test_what_is_counted_has_whole_ticks_and_names() -> None:
+    names = {-1.0: "emb."}
+    assert named_ticks(-1, 2, 12, names, whole=True) == [(-1, "emb."), (0, "0"), (1, "1"), (2, "2")]
+    assert named_ticks(-1, 29, 6, names, whole=True)[:3] == [(-1, "emb."), (0, "0"), (5, "5")]
+    assert named_ticks(0, 2, 12, names, whole=False)[1][0] == 0.2
+    assert named_ticks(3, 3, 12, {}, whole=True) == []
+
+
+def test_the_place_with_a_name_is_read_out_by_it(qtbot: QtBot, theme: Theme) -> None:
+    plot = LinePlot(theme, "Rank", x_name="layer", whole=True, x_names={-1.0: "emb."})
+    qtbot.addWidget(plot)
+    plot.resize(300, 150)
+    plot.set_lines([Line(name="rank", x=np.arange(-1, 3, dtype=np.float32), y=np.ones(4, dtype=np.float32))])
+    plot.set_cursor(-1.0)
+    assert plot.accessibleDescription().startswith("layer emb.:")
+    plot.set_cursor(1.0)
+    assert plot.accessibleDescription().startswith("layer 1")
+    assert not plot.grab().isNull()
