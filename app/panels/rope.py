@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QActionGroup, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.commands import Command
 from app.i18n import tr
@@ -392,6 +392,8 @@ class _Instead(QWidget):
         self.facts = FactList(panel.ctx.theme, tr("Positions in numbers"))
         self.facts.setMinimumHeight(40)
         self.plot = LinePlot(panel.ctx.theme, tr("Position by position"), whole=True)
+        for widget in (self.facts, self.plot):  # as high as the dock leaves them: their hints made it scroll
+            widget.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         left = QVBoxLayout()
         left.setSpacing(10)
         left.addWidget(self.words)
