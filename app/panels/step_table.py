@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QTableView, QWidget
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QTableView, QWidget
 
 from app.i18n import tr
 from app.widgets.table_style import (
     NO_PARENT,
     CellDelegate,
+    Index,
     Look,
     SheetModel,
     dress_table,
@@ -107,6 +108,17 @@ def _text(row: StepRow, column: int) -> str:
     return f"{row.ms:,.0f}" if row.ms >= 9.5 else f"{row.ms:.1f}"
 
 
+class _StepDelegate(CellDelegate):
+    """Lights the whole row of the step that is pointed at here or elsewhere."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        table = self.parent()
+        assert isinstance(table, StepTable)
+        if index.row() == table.hovered:
+            option.state |= QStyle.StateFlag.State_MouseOver
+        super().paint(painter, option, index)
+
+
 class StepTable(QTableView):
     """`stepChosen` carries a node id, by click or by the Up and Down keys; run control has the other arrows.
     `stepHovered`: the step of the row the mouse is over, 0 for the prefill, -1 for none."""
@@ -119,7 +131,8 @@ class StepTable(QTableView):
         self._theme = theme
         self._model = StepModel(self)
         self.setModel(self._model)
-        self.setItemDelegate(CellDelegate(theme, self))
+        self.setItemDelegate(_StepDelegate(theme, self))
+        self.hovered: int | None = None
         dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)  # a row is never half seen under the header
         self.setAccessibleName(tr("Steps"))
@@ -140,6 +153,13 @@ class StepTable(QTableView):
             self.executeDelayedItemsLayout()  # else the scroll bar ends where the rows ended before these came
             self.selectRow(at)
             self.scrollTo(self._model.index(at, STEP))
+
+    def set_hovered(self, step: int | None) -> None:
+        """The step whose token is pointed at, here or elsewhere; its row is lit. Emits nothing."""
+        row = next((i for i, row in enumerate(self._model.rows) if row.step == step), None)
+        if row != self.hovered:
+            self.hovered = row
+            self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in _RUN_KEYS:

@@ -112,8 +112,10 @@ class TimelinePanel(Panel):
             self._show_curve(session)
             self._show_steps(session)
             self.tree.set_tree(session.nodes, session.n_prompt, session.run.path, session.current_node)
+        token = self.ctx.selection.hover_token
         if "hover_token" in changes:
-            self.curve.set_hovered(self.ctx.selection.hover_token)
+            self.curve.set_hovered(token)
+        self.table.set_hovered(None if token is None else max(token - session.n_prompt + 1, 0))
         if Topic.RUN in changes:
             self._wanted = None
         if self._wanted is not None and not session.busy:

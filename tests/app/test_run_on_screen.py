@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
@@ -271,6 +271,30 @@ def test_the_default_model_has_its_name_among_the_recent_ones(live: Application,
         for action in recent.actions():
             action.trigger()
     assert opened == ["", "/a/model", ""]
+
+
+def test_a_token_pointed_at_elsewhere_lights_its_step(live: Application, qtbot: QtBot) -> None:
+    session, table = session_of(live), panel(live, "timeline").table
+    chosen = 7
+    qtbot.waitUntil(lambda: table.currentIndex().row() == chosen)
+
+    def colour(row: int) -> QColor:
+        cell = table.visualRect(table.model().index(row, 0))
+        return QColor(table.viewport().grab(cell).toImage().pixelColor(1, 1))
+
+    row = table.rowAt(3)
+    assert row not in {-1, 0, chosen}
+    plain = colour(row)
+    strip = panel(live, "prompt").strip
+    strip.say_hovered(session.n_prompt - 1 + row)
+    qtbot.waitUntil(lambda: table.hovered == row)
+    assert colour(row) != plain
+    assert table.currentIndex().row() == chosen
+    strip.say_hovered(1)  # within the prompt: the prefill's
+    qtbot.waitUntil(lambda: table.hovered == 0)
+    strip.say_hovered(None)
+    qtbot.waitUntil(lambda: table.hovered is None)
+    assert colour(row) == plain
 
 
 def test_the_run_follows_a_drag_along_the_curve_and_the_axis_stays(
