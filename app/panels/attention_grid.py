@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 GAP = 10
 FULL = Options()
-DRESSES = (FULL, Options(readout=False, bar=False), Options(readout=False, bar=False, tokens_over=False))
+DRESSES = (
+    FULL,
+    Options(tokens_over=False),
+    Options(readout=False, bar=False),
+    Options(readout=False, bar=False, tokens_over=False),
+)
 """What is drawn besides the cells, from all to least. Where the readout is left out, the title has the value; where the
 tokens over the columns are, the rows still have them, and the columns their numbers."""
 GAIN = 1.1
@@ -72,8 +77,8 @@ class MapGrid(QWidget):
             return 1, FULL
         best, found = 0.0, (1, FULL)
         for options in DRESSES:
-            sides = {columns: self._side(columns, options) for columns in range(1, count + 1)}
-            columns = max(sides, key=sides.__getitem__)
+            sides = {columns: self._side(columns, options) for columns in range(count, 0, -1)}
+            columns = max(sides, key=sides.__getitem__)  # of equal ones the first: side by side
             if sides[columns] > best * GAIN:
                 best, found = sides[columns], (columns, options)
         return found
