@@ -310,4 +310,7 @@ class RunBar(QToolBar):
 
 
 def _ms(value: float) -> str:
+    """0 is no measurement: a prefill in visible chunks is measured when it has ended."""
+    if value <= 0:
+        return "–"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

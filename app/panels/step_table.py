@@ -105,6 +105,8 @@ def _text(row: StepRow, column: int) -> str:
         return "" if row.p is None else f"{row.p:.3f}"
     if column == ENTROPY:
         return "" if row.entropy is None else f"{row.entropy:.2f}"
+    if row.ms <= 0:
+        return "–"  # a prefill in visible chunks is measured when it has ended
     return f"{row.ms:,.0f}" if row.ms >= 9.5 else f"{row.ms:.1f}"
 
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.frame.toolbar import cost_parts
 from app.main import Application
+from app.panels.step_table import MS, _text
+from app.panels.timeline import step_rows
 from app.session import Session, Topic
 from model.protocol.attention_requests import GetMatrix, HeadView
 from model.protocol.run_requests import Prefill
@@ -103,3 +106,22 @@ def test_a_branch_is_made_once_more(session: Session, qtbot: QtBot) -> None:
     session.step(2)
     qtbot.waitUntil(lambda: len(session.path_nodes()) == 5 and not session.busy, timeout=TIMEOUT)
     assert not session.branches_after(node.id)  # the first one stayed as it was
+
+
+def test_no_time_is_told_before_it_was_measured(session: Session, qtbot: QtBot) -> None:
+    told: list[tuple[str, str]] = []
+
+    def look(topic: object) -> None:
+        if topic == Topic.RUN:
+            words = "".join(text for text, _voice in cost_parts(session, short=0))
+            told.append((words.split("DECODE")[0].strip(), _text(step_rows(session)[0], MS)))
+
+    session.changed.connect(look)
+    session.settings.update(prefill_chunk=4)
+    prefill(session, qtbot)
+    assert len(told) > 2
+    assert told[0] == ("PREFILL 4 tok – ms", "–")
+    assert all(words.endswith("– ms") and row == "–" for words, row in told[:-1])
+    words, row = told[-1]
+    assert "–" not in words + row
+    assert float(row.replace(",", "")) > 0
