@@ -68,7 +68,7 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
             window.leave_text()
 
     def has_run() -> bool:
-        return session.run is not None and session.can_run
+        return session.can_go_on
 
     def has_steps() -> bool:
         return session.can_look and not session.busy and bool(session.run and session.run.path)

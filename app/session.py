@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal
 
 from app.i18n import tr
-from app.state.example import point_at_example, show_example
+from app.state.example import point_at_example
+from app.state.lost_run import LostRun
 from app.state.model_desk import EngineStatus, ModelDesk
 from app.state.prompt_state import PromptState
 from app.state.remedies import Remedies
-from app.state.run_book import Kept, PathToken, RunBook
+from app.state.run_book import PathToken, RunBook
 from app.state.run_facts import PromptStats, RunFacts
 from app.state.run_files import RunFiles
 from app.state.sampler_state import SamplerState
@@ -75,9 +76,7 @@ class Session(QObject):
         self.remedies = Remedies(self)
         self.book = RunBook()
         self._steps_wanted = 0
-        self._lost: Kept | None = None
-        self._redo: Callable[[], None] | None = None
-        self._interrupted: Callable[[], None] | None = None
+        self.lost = LostRun(self)
         self.prompt.changed.connect(lambda: self.changed.emit(Topic.PROMPT))
         self.sampling.settingsChanged.connect(lambda: self.changed.emit(Topic.SAMPLER))
         self.sampling.distributionChanged.connect(lambda: self.changed.emit(Topic.DISTRIBUTION))
@@ -204,13 +203,19 @@ class Session(QObject):
 
     @property
     def can_run(self) -> bool:
-        """Whether there is a model to run."""
-        return self.can_look and not (self.model and self.model.recorded)
+        """Whether there is a model to run, and an engine that does."""
+        ready = self.engine_status is EngineStatus.READY
+        return ready and self.model is not None and not self.model.recorded
 
     @property
     def can_look(self) -> bool:
-        """Whether there is a model or a record of one, and an engine to ask."""
-        return self.model is not None and self.engine_status is EngineStatus.READY
+        """Whether there is a model or a record of one, and an engine that holds the run, if one is shown."""
+        return self.model is not None and self.engine_status is EngineStatus.READY and self.lost.held
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is a run that can have more tokens."""
+        return self.run is not None and self.can_run and self.can_look
 
     @property
     def decode_ms(self) -> float:
@@ -275,19 +280,19 @@ class Session(QObject):
             chunk=chunk, visible=chunk > 0,
         )  # fmt: skip
         settings = SamplerSettings(temperature=0.0) if greedy else self.sampler
-        self._redo = lambda: self.prefill(truncate=truncate, then_steps=then_steps, greedy=greedy)
+        self.lost.redo = lambda: self.prefill(truncate=truncate, then_steps=then_steps, greedy=greedy)
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self.under_way.end()
-            self._lost = self._redo = None
+            self.lost.made()
             self.prefilled_text = message.text
-            self._new_run(reply)
+            self.new_run(reply)
             if words := stop_words(reply.state):
                 self.notify.say(words)
             elif then_steps:
                 self._step(then_steps, settings)
 
-        self._ask_prefill(tr("Prefilling"), message, done)
+        self.ask_prefill(tr("Prefilling"), message, done)
 
     @property
     def prompt_excess(self) -> int:
@@ -300,7 +305,7 @@ class Session(QObject):
 
     def step(self, n: int = 1) -> None:
         """Decodes `n` more tokens; where the run was stepped back and nothing was changed since, goes forward."""
-        if self.run is None or not self.can_run:
+        if not self.can_go_on:
             return
         if self.busy:
             if self.phase is Phase.DECODE:
@@ -312,7 +317,7 @@ class Session(QObject):
 
     def run_until_end(self) -> None:
         """Decodes until the end of the text, the end of the context, or Stop."""
-        if self.run is not None and self.can_run and not self.busy:
+        if self.run is not None and self.can_go_on and not self.busy:
             self._step(max(1, self.run.n_ctx - self.run.length), self.sampler)
 
     def back(self) -> None:
@@ -346,14 +351,14 @@ class Session(QObject):
 
     def duplicate(self) -> None:
         """The current token once more, as a branch of its own, to go on from differently."""
-        if self.run is not None and self.run.path and self.can_run and not self.busy:
+        if self.run is not None and self.run.path and self.can_go_on and not self.busy:
             node = self.nodes[self.current_node]
             again = Branch(node=node.parent, token_id=node.token_id, settings=node.settings, again=True)
             self._ask_state(again)
 
     def branch(self, node: int, token_id: int) -> None:
         """Appends a token of the person's choice after `node`."""
-        if self.run is not None and self.can_run and not self.busy:
+        if self.can_go_on and not self.busy:
             self._ask_state(Branch(node=node, token_id=token_id, settings=self.sampler))
 
     def stop(self) -> None:
@@ -372,46 +377,20 @@ class Session(QObject):
 
     def _on_lost(self) -> None:
         """The engine is gone: what it held is remembered, what was under way is over."""
-        self._lost = self.book.kept() or self._lost
-        self._interrupted = self._redo if self.phase is Phase.PREFILL else self._interrupted
+        self.lost.take()
         self._steps_wanted = 0
         self.prompt.set_ready(False)
         self.under_way.end()
 
     def _on_opened(self, first: bool, same: bool) -> None:
         self.remedies.use_kept_budget()
-        kept, redo = self._lost or (self.book.kept() if same else None), self._interrupted
-        self._interrupted = None
         self.selection.set_model(self.model)
         self.changed.emit(Topic.MODEL)
         self.prompt.set_ready(True)
-        if kept and same and not redo and not self.busy:  # busy: with the run file it was opened for
-            self.restore(kept)
-            return
-        if not same or self.busy:
-            self._lost = None
-            self._clear_run()
-        if redo:
-            redo()
-        elif first:
-            show_example(self)
+        self.lost.opened(first=first, same=same)
 
-    def restore(self, kept: Kept) -> None:
-        """Makes a run again, from its tokens and draws, with the model that is open."""
-        message = Restore(ids=kept.ids, text=kept.text, nodes=kept.nodes, current=kept.current)
-
-        def done(reply: PrefillReply, _arrays: Arrays) -> None:
-            self.under_way.end()
-            self._lost = self._redo = None
-            self._new_run(reply)
-            self.notify.say(tr("The run is back as it was."))
-
-        self._redo = lambda: self.restore(kept)
-        self._ask_prefill(tr("Restoring the run"), message, done)
-
-    def _ask_prefill(
-        self, title: str, message: Prefill | Restore, done: Callable[[PrefillReply, Arrays], None]
-    ) -> None:
+    def ask_prefill(self, title: str, message: Prefill | Restore, done: Callable[[PrefillReply, Arrays], None]) -> None:
+        """Has a run made; `done` takes it. What goes wrong is told here."""
         pending = self.engine.request(
             message,
             on_reply=done,
@@ -432,27 +411,30 @@ class Session(QObject):
 
     def _on_prefill_error(self, error: ErrorInfo) -> None:
         self.under_way.end()
-        self.notify.engine_error(tr("The prompt was not prefilled"), error, *self.remedies.of(error, self._redo))
+        self.notify.engine_error(tr("The prompt was not prefilled"), error, *self.remedies.of(error, self.lost.redo))
         if error.code == "cancelled":
             self.notify.say(tr("Prefill stopped."))
+        self.lost.stopped()
 
     def take_run(self, reply: OpenRunReply) -> None:
         """The run of a file is the current one from now on."""
-        self._lost = self._redo = self._interrupted = None
+        self.lost.made()
         self.prefilled_text = reply.prompt
         self.selection.set_model(self.model)
         self.prompt.take(reply.prompt, reply.text, reply.tokens)
         self.changed.emit(Topic.MODEL)
-        self._new_run(PrefillReply(state=reply.state, tokens=reply.tokens, text=reply.text))
+        self.new_run(PrefillReply(state=reply.state, tokens=reply.tokens, text=reply.text))
 
-    def _clear_run(self) -> None:
+    def clear_run(self) -> None:
+        """There is no run any more."""
         self.book.clear()
         self.facts.forget()
         self.sampling.clear()
         self.selection.set_length(0)
         self.changed.emit(Topic.RUN)
 
-    def _new_run(self, reply: PrefillReply) -> None:
+    def new_run(self, reply: PrefillReply) -> None:
+        """The run that the engine has just made is the current one from now on."""
         first = self.run is None
         self.book.begin(reply)
         self._after_state()

@@ -21,7 +21,7 @@ from model.jobs import Job
 from model.protocol.attention_requests import GetGrid, GetMatrix, GridPart, GridReply, MatrixReply
 from model.protocol.engine_requests import CatalogueEntry, GetModel, Hello, HelloReply, OpenModel
 from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo, FilePart
-from model.protocol.run_requests import Prefill, PrefillReply, Step, StepPart, Tokenize, TokenizeReply
+from model.protocol.run_requests import Prefill, PrefillReply, Restore, Step, StepPart, Tokenize, TokenizeReply
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, Token
 from model.protocol.wire import Empty, Request
 from model.server import serve
@@ -139,6 +139,11 @@ def prefill(_context: EngineContext, message: Prefill, job: Job) -> Answer:
     return PrefillReply(state=state((), message.text), tokens=tokens(message.text), text=message.text), {}
 
 
+def restore(_context: EngineContext, message: Restore, _job: Job) -> Answer:
+    """The run as it was handed over."""
+    return PrefillReply(state=state(message.nodes, message.text), tokens=tokens(message.text), text=message.text), {}
+
+
 def step(_context: EngineContext, message: Step, job: Job) -> Answer:
     """`n` tokens of 10 ms; a cancel ends early with what there is."""
     nodes: list[Node] = []
@@ -209,8 +214,8 @@ def state(nodes: tuple[Node, ...], text: str = "", stop: str = "") -> RunState:
 
 
 HANDLERS: Handlers = {
-    Hello: hello, OpenModel: open_model, Prefill: prefill, Step: step, GetMatrix: matrix, GetGrid: grid,
-    ExportAttention: export, Tokenize: tokenize, GetModel: get_model,
+    Hello: hello, OpenModel: open_model, Prefill: prefill, Restore: restore, Step: step, GetMatrix: matrix,
+    GetGrid: grid, ExportAttention: export, Tokenize: tokenize, GetModel: get_model,
 }  # fmt: skip
 
 

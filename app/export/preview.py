@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QImage, QPixmap
 from PySide6.QtWidgets import QLabel, QSizePolicy
 
+from app.engine import LOST
 from app.export.panel_files import picture
 from app.export.subjects import PANEL, message_of
 from app.i18n import tr
@@ -92,7 +93,7 @@ class Preview(QLabel):
             self._show(image)
 
     def _on_error(self, error: ErrorInfo) -> None:
-        if error.code not in QUIET_CODES:
+        if error.code not in QUIET_CODES or error.code == LOST:
             self._pending = None
             self.setText(error.message)
 

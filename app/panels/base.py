@@ -14,6 +14,7 @@ from shiboken6 import isValid
 
 from app.frame.pages import EmptyState
 from app.i18n import tr
+from app.state.lost_run import UNSERVED
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from app.context import AppContext
     from app.export.panel_files import Table
     from app.session import Session
-    from model.protocol.wire import Priority, Request
+    from model.protocol.wire import ErrorInfo, Priority, Request
 
 FRAME_MS, TURN_MS = 16, 7
 BEHIND_MS = 250
@@ -106,7 +107,7 @@ class Panel(QWidget):
         self.setObjectName(f"panel-{self.panel_id}")
         self._pending: set[str] = set()
         self._ask_count, self._unanswered, self._to_come = 0, set[int](), set[int]()
-        self.behind = False
+        self.behind = self.unserved = False
         self._late = QTimer(self)
         self._late.setSingleShot(True)
         self._late.setInterval(BEHIND_MS)
@@ -172,6 +173,12 @@ class Panel(QWidget):
         """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
         has been replaced; a newer request in the same `slot` replaces one that has not started."""
         run_id = self.ctx.session.run_id
+
+        def failed(error: ErrorInfo) -> None:
+            if error.code in UNSERVED:
+                self.set_unserved(unserved=True)
+            (on_error or _ignore)(error)
+
         number = self._ask_count = self._ask_count + 1
 
         def guarded(call: OnReply | None, *, last: bool = False) -> Callable[..., None] | None:
@@ -197,7 +204,7 @@ class Panel(QWidget):
             on_reply=guarded(on_reply, last=True),
             on_part=guarded(on_part),
             on_progress=guarded(on_progress),
-            on_error=guarded(on_error or _ignore, last=True),
+            on_error=guarded(failed, last=True),
             slot=f"{self.panel_id}.{slot}" if slot else None,
             priority=priority,
         )
@@ -214,6 +221,12 @@ class Panel(QWidget):
         """Notes that something this panel shows has changed; redrawn at the next frame it is visible."""
         self._pending.update(names)
         self.look_again()
+
+    def set_unserved(self, *, unserved: bool) -> None:
+        """Whether what is chosen could not be had, as no engine holds the run: nothing else may stand in its place."""
+        if unserved != self.unserved:
+            self.unserved = unserved
+            self._cover()
 
     def seen(self) -> bool:
         """Whether any of it can be seen. A dock behind another tab counts as visible in Qt, moved out of the window."""
@@ -252,7 +265,7 @@ class Panel(QWidget):
         """Lays the empty state over the panel while what it needs is missing."""
         session = self.ctx.session
         missing = (self.needs == "run" and session.run is None) or (self.needs == "model" and session.model is None)
-        if missing:
+        if missing or (self.needs and self.unserved):
             if self._empty is None:
                 self._empty = EmptyState(self.ctx.theme, self)
                 self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
@@ -277,6 +290,7 @@ class Panel(QWidget):
 
     def _on_topic(self, topic: str) -> None:
         if self.needs and topic in _WAITING_TOPICS:
+            self.unserved = self.unserved and not (self.ctx.session.can_look and not self.ctx.session.busy)
             self._cover()
         if topic in self.watches:
             self.mark(str(topic))
@@ -308,6 +322,9 @@ def show_waiting(empty: EmptyState, session: Session) -> None:
         empty.show_text("engine", what, share=share)
     elif session.model is None:
         empty.show_text("folder", tr("No model is open."))
+    elif not session.lost.held:
+        words = tr("The run on the screen is not in the engine: nothing more can be read from it.")
+        empty.show_text("warning", words, action=tr("Bring it back"), run=session.lost.bring_back)
     else:
         empty.show_text("prompt", tr("Nothing has been prefilled yet."), action=tr("Prefill"), run=session.prefill)
 

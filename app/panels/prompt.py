@@ -343,9 +343,9 @@ class PromptPanel(Panel):
 
 
 def branch_point(session: Session) -> int | None:
-    """The position from which the text differs from the branch that was made first; None on that branch."""
+    """The position of the first fork on the path, from which branches differ; None without one."""
     for node in session.path_nodes():
-        if session.branches_after(node.parent)[0].id != node.id:
+        if len(session.branches_after(node.parent)) > 1:
             return node.position
     return None
 

@@ -134,6 +134,7 @@ class SamplingPanel(Panel):
         for name, row in self.rows.items():
             row.set_value(getattr(session.sampler, name))
         reply = session.distribution
+        self.set_unserved(unserved=session.sampling.unserved)
         if reply is not None and changes & {Topic.DISTRIBUTION, Topic.RUN, Topic.SAMPLER}:
             self._show(reply)
 

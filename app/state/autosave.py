@@ -287,7 +287,7 @@ class BringBack(QObject):
             return
         self._waiting = False
         if saved.kept is not None and session.can_run:  # a recorded run is there already
-            session.restore(saved.kept)
+            session.lost.restore(saved.kept)
 
     def _wait_for_run_file(self) -> None:
         """The file brings its run, and the prompt that was recorded: the typed one is put back once it is open."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.state.lost_run import UNSERVED
 from model.protocol.run_requests import DistributionReply, GetDistribution
 from model.protocol.values import SamplerSettings
 
@@ -33,6 +34,7 @@ class SamplerState(QObject):
         self.version = 0
         self.search = self.searched = ""
         self.distribution: DistributionReply | None = None
+        self.unserved = False
         self.cdf: Array | None = None
 
     def set(self, **changes: Any) -> None:
@@ -58,6 +60,7 @@ class SamplerState(QObject):
     def clear(self) -> None:
         """There is no run."""
         self._run = None
+        self.unserved = False
         self.distribution = self.cdf = None
         self.distributionChanged.emit()
 
@@ -68,18 +71,19 @@ class SamplerState(QObject):
 
         def done(reply: DistributionReply, arrays: Arrays) -> None:
             if self._run == asked:
-                self.searched = search
+                self.searched, self.unserved = search, False
                 self.distribution, self.cdf = reply, arrays.get("cdf")
+                self.distributionChanged.emit()
+
+        def failed(error: ErrorInfo) -> None:
+            # Superseded or refused leaves what was drawn; the next change asks again.
+            if error.code in UNSERVED and self._run == asked:
+                self.unserved = True
                 self.distributionChanged.emit()
 
         self._engine.request(
             GetDistribution(node=asked[1], settings=self.settings, top=TOP, search=search),
             on_reply=done,
-            on_error=_quiet,
+            on_error=failed,
             slot="session.distribution",
         )
-
-
-def _quiet(error: ErrorInfo) -> None:
-    """A distribution that could not be served leaves what was drawn; the next change asks again."""
-    del error

@@ -112,8 +112,9 @@ def test_the_next_window_offers_it_and_brings_it_back(
         [banner] = [b for b in second.window.banners.notices if "run of 4 tokens" in b.sentence.text()]
         assert (config / LOST_NAME).read_bytes() == left and not (config / NAME).exists()
         asked: list[Any] = []
-        monkeypatch.setattr(session, "restore", asked.append)
+        monkeypatch.setattr(session.lost, "restore", asked.append)
         monkeypatch.setattr(type(session), "can_look", property(lambda _: True))
+        monkeypatch.setattr(type(session), "can_run", property(lambda _: True))
         session.desk.model, session.desk.source = INFO, "/models/a"
         [button] = [b for b in banner.findChildren(QPushButton) if b.text() == "Bring them back"]
         button.click()
