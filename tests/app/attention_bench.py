@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QBuffer, QObject, QTimer, Signal
 from PySide6.QtGui import QImage
+from pytestqt.qtbot import QtBot
 
 from app.commands import CommandRegistry
 from app.context import AppContext
@@ -339,3 +340,23 @@ class Bench:
         self.session.book.begin(PrefillReply(state=state, tokens=tokens, text=""))
         self.selection.set_length(n)
         self.session.changed.emit(Topic.RUN)
+
+
+def shown(qtbot: QtBot, bench: Bench, size: tuple[int, int] = (760, 540)) -> AttentionPanel:
+    """The panel, on the screen."""
+    panel = bench.panel()
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def settled(qtbot: QtBot, panel: AttentionPanel, bench: Bench) -> None:
+    """Until the matrix in view is drawn and nothing is under way."""
+
+    def done() -> bool:
+        heat = panel.main.heat
+        return not bench.engine.waiting and bool(heat.tiles) and panel.settled
+
+    qtbot.waitUntil(done, timeout=4000)

@@ -1,0 +1,125 @@
+"""Pinned heads beside the chosen one: how they stand, what they share, how one pins."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.theme import Theme
+from app.widgets.heatmap_layout import Options
+from app.widgets.ticks import figure
+from tests.app.attention_bench import Bench, settled, shown
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, tmp_path: Path) -> Bench:
+    del qtbot
+    return Bench(tmp_path, Theme("dark"))
+
+
+def test_pins_stand_side_by_side_and_share_the_hover(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1100, 760))
+    bench.run(19, 7)
+    for layer in range(4):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+    bench.selection.set_layer_head(5, 5)
+    qtbot.waitUntil(lambda: len(panel.pinned) == 4 and all(view.heat.tiles for view in panel.maps()))
+    bench.selection.set_hover(cell=(8, 1))
+    qtbot.waitUntil(lambda: all(view.heat.hovered == (8, 1) for view in panel.maps()))
+    for view, pinned in zip(panel.pinned, bench.selection.pins, strict=True):
+        assert view.heat.value_of((8, 1)) == float(bench.engine.matrix(pinned)[8, 1])
+        assert view.isVisible()
+    panel.pinned[0].unpinned.emit(panel.pinned[0].pinned)
+    qtbot.waitUntil(lambda: len(panel.pinned) == 3)
+
+
+@pytest.mark.parametrize(("size", "pins", "least"), [((751, 504), 1, 150), ((751, 504), 2, 150), ((471, 510), 2, 130)])
+def test_pinned_maps_are_as_large_as_the_room_allows(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int, least: int
+) -> None:
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    for layer in range(pins):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+    bench.selection.set_layer_head(5, 5)
+    settled(qtbot, panel, bench)
+    areas = [view.heat.geometry_now().area for view in panel.maps()]
+    assert len({(area.width(), area.height()) for area in areas}) == 1
+    assert areas[0].width() >= least  # 110 px and 75 with all axes, a bar and a readout under each
+    places = [view.geometry() for view in panel.maps()]
+    if pins == 1:  # side by side, where there is room for all words under them
+        assert places[0].top() == places[1].top()
+        assert all(view.heat.options.readout and view.heat.options.bar for view in panel.maps())
+    assert not any(a.intersects(b) for a, b in itertools.combinations(places, 2))
+    room = panel.main.parentWidget()
+    assert room is not None
+    assert all(room.rect().contains(place) for place in places)
+    # A map without a readout has its value in the title; where its columns are just counted its rows have the tokens.
+    bench.selection.set_hover(cell=(8, 1))
+    settled(qtbot, panel, bench)
+    for view in panel.maps():
+        assert view.heat.options.readout or figure(float(bench.engine.matrix(view.view)[8, 1]), 6) in {
+            label.text() for label in view.findChildren(QLabel) if label.isVisible()
+        }
+    for _ in range(pins):
+        panel.pinned[0].unpinned.emit(panel.pinned[0].pinned)
+        settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: panel.main.heat.options == Options())
+    assert panel.main.heat.geometry_now().area.width() > 2 * least or size[0] < 600
+
+
+def test_pin_stands_with_all_controls_where_they_fit(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1000, 527))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    controls = panel.controls
+    parts = (controls.layer, controls.head, controls.stage, controls.scale, controls.pin, controls.more,
+             controls.export)  # fmt: skip
+    margins = panel.width() - controls.width()
+    panel.resize(sum(part.width() for part in parts) + 6 * 6 + margins, 527)
+    settled(qtbot, panel, bench)
+    assert all(part.isVisible() for part in parts)
+    assert all(left.geometry().right() < right.x() for left, right in itertools.pairwise(parts))
+    # The longest choices are drawn short in the closed box, and read out whole.
+    bench.selection.set_layer_head("all", "mean")
+    settled(qtbot, panel, bench)
+    assert controls.head.currentText() == "Mean of heads"
+    assert controls.head.sizeHint().width() < panel.fontMetrics().horizontalAdvance("Mean of heads") + 40
+
+
+def test_pin_keeps_its_place_and_says_whether_this_head_is_pinned(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1000, 527))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    controls = panel.controls
+    parts = (controls.layer, controls.head, controls.stage, controls.scale, controls.pin, controls.more,
+             controls.export)  # fmt: skip
+    margins = panel.width() - controls.width()
+    panel.resize(sum(part.width() for part in parts) + 6 * 6 + margins, 527)  # not a pixel to spare
+    settled(qtbot, panel, bench)
+    place = controls.pin.geometry()
+    for pinned in (True, False, True):
+        QTest.mouseClick(controls.pin, LEFT)
+        settled(qtbot, panel, bench)
+        assert controls.pin.isChecked() == pinned == (bench.selection.view in bench.selection.pins)
+        assert controls.pin.isVisible()
+        assert controls.pin.geometry() == place
+    bench.selection.set_layer_head(5, 3)  # another head, which is not pinned
+    settled(qtbot, panel, bench)
+    assert not controls.pin.isChecked()
+    panel.controls.toggle_pin()  # as P does
+    settled(qtbot, panel, bench)
+    assert controls.pin.isChecked()
+    assert controls.pin.toolTip() == "Unpin"
+    assert len(panel.pinned) == 2
