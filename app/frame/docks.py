@@ -155,6 +155,9 @@ class PanelScroll(QScrollArea):
         super().resizeEvent(event)
         self._fit()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        event.ignore()  # an arrow that no widget of the panel wanted is run control's, not a scroll
+
     def _fit(self) -> None:
         # Not setWidgetResizable: with text that wraps it takes the height a panel would like for the least it needs.
         width = self.viewport().width()

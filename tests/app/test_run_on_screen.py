@@ -100,6 +100,24 @@ def test_a_long_paste_has_no_bar_over_the_text(live: Application, qtbot: QtBot) 
         assert edit.viewport().height() >= edit.height_of(2) - 2 * edit.frameWidth() - 16
 
 
+def test_arrows_step_after_a_click_into_a_table(live: Application, qtbot: QtBot) -> None:
+    session = session_of(live)
+    for table in (panel(live, "sampling").table, panel(live, "timeline").table):
+        idle(qtbot, session, 7)
+        last = table.model().index(table.model().rowCount() - 1, 1)
+        table.scrollTo(last)
+        QApplication.processEvents()
+        at = table.visualRect(last).center()
+        assert table.indexAt(at).row() == last.row()
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)
+        table.setFocus()
+        idle(qtbot, session, 7)
+        QTest.keyClick(table, Qt.Key.Key_Left)
+        idle(qtbot, session, 6)
+        QTest.keyClick(table, Qt.Key.Key_Right)
+        idle(qtbot, session, 7)
+
+
 def test_a_step_rows_token_is_pointed_at_everywhere(live: Application, qtbot: QtBot) -> None:
     session, timeline = session_of(live), panel(live, "timeline")
     table, selection = timeline.table, session.selection
