@@ -71,9 +71,14 @@ class Application:
         )
         window.populate(self.ctx)
         self._keep_work(session)
-        for notice in self.settings.notices:
+        self._tell_notices()
+        self.settings.noticed.connect(self._tell_notices)
+
+    def _tell_notices(self) -> None:
+        """What the preferences have to say, at the start and later."""
+        notices, self.settings.notices = self.settings.notices, []
+        for notice in notices:
             self.notify.tell(notice)
-        self.settings.notices.clear()
 
     def _keep_work(self, session: Session) -> None:
         """Every window keeps its work against a crash, and offers what was kept of those that ended in one."""

@@ -58,6 +58,8 @@ class Settings(QObject):
     """The preferences in force. `changed`: frozenset of the field names that changed."""
 
     changed = Signal(object)
+    noticed = Signal()
+    """`notices` has more to say."""
 
     def __init__(self, path: Path | None = None, *, writable: bool = True, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -99,6 +101,7 @@ class Settings(QObject):
         """From now on nothing is written; `reason` is shown once."""
         self._writable = False
         self.notices.append(reason)
+        self.noticed.emit()
 
     def save(self) -> None:
         """Writes now, whole or not at all; a folder that cannot be written gives one notice."""

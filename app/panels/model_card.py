@@ -195,7 +195,9 @@ class ModelPanel(Panel):
         self.check_all.setText(tr("Cancel") if self._checking is not None else tr("Check all"))
         card = self.grid.cards["checks"]
         under_way = found is None and session.run is not None and not (session.model and session.model.recorded)
-        if self._checking is not None or under_way:
+        if self._checking is None and session.facts.check_failed:
+            card.set_caption(tr("self-check · could not be made"))
+        elif self._checking is not None or under_way:
             card.set_caption(tr("self-check · running …"))
         elif found is None:
             card.set_caption(tr("self-check · after the first prefill"))

@@ -135,7 +135,8 @@ class TimelinePanel(Panel):
         model = session.model
         # A record has no weights to compute them with; of one token nothing was expected.
         computed = session.prompt_stats is None and session.n_prompt > 1 and not (model and model.recorded)
-        self.curve.set_message(tr("being computed …") if computed else "")
+        failed = tr("could not be computed") if session.facts.stats_failed else tr("being computed …")
+        self.curve.set_message(failed if computed else "")
         self.curve.set_boundary(session.n_prompt if len(entropy) > session.n_prompt else None)
         self.curve.set_ahead(session.length if ahead else None)
         self.curve.set_cursor(session.length - 1)

@@ -28,7 +28,8 @@ class PromptStats:
 
 
 class RunFacts(QObject):
-    """Asked in the background, after what the person waits for."""
+    """Asked in the background, after what the person waits for. `stats_failed`, `check_failed`: the engine could not
+    say; nothing more is under way."""
 
     memoryChanged = Signal()
     promptStatsChanged = Signal()
@@ -41,6 +42,7 @@ class RunFacts(QObject):
         self.memory: MemoryInfo | None = None
         self.prompt_stats: PromptStats | None = None
         self.self_check: SelfCheckReply | None = None
+        self.stats_failed = self.check_failed = False
 
     def set_memory(self, memory: MemoryInfo) -> None:
         """Memory as a run's state reports it."""
@@ -51,6 +53,7 @@ class RunFacts(QObject):
         """There is no run, or another model."""
         self._run_id = None
         self.prompt_stats = self.self_check = None
+        self.stats_failed = self.check_failed = False
         self.promptStatsChanged.emit()
         self.selfCheckChanged.emit()
 
@@ -66,8 +69,13 @@ class RunFacts(QObject):
                 )
                 self.promptStatsChanged.emit()
 
+        def failed(error: ErrorInfo) -> None:
+            if self._run_id == run_id and error.code not in _GIVEN_UP:
+                self.stats_failed = True
+                self.promptStatsChanged.emit()
+
         self._engine.request(
-            GetPromptStats(), on_reply=done, on_error=_quiet, slot="session.stats", priority="background"
+            GetPromptStats(), on_reply=done, on_error=failed, slot="session.stats", priority="background"
         )
         self.check()
 
@@ -77,16 +85,21 @@ class RunFacts(QObject):
 
         def done(reply: SelfCheckReply, _arrays: Arrays) -> None:
             if self._run_id == run_id:
-                self.self_check = reply
+                self.self_check, self.check_failed = reply, False
+                self.selfCheckChanged.emit()
+
+        def failed(error: ErrorInfo) -> None:
+            if self._run_id == run_id and error.code not in _GIVEN_UP:
+                self.check_failed = True
                 self.selfCheckChanged.emit()
 
         self._engine.request(
-            SelfCheck(quick=quick), on_reply=done, on_error=_quiet, slot="session.check", priority="background"
+            SelfCheck(quick=quick), on_reply=done, on_error=failed, slot="session.check", priority="background"
         )
 
     def take_check(self, reply: SelfCheckReply) -> None:
         """A proof of the current run that somebody else asked for."""
-        self.self_check = reply
+        self.self_check, self.check_failed = reply, False
         self.selfCheckChanged.emit()
 
     def measure(self) -> None:
@@ -94,6 +107,9 @@ class RunFacts(QObject):
         self._engine.request(
             GetMemory(), on_reply=lambda reply, _arrays: self.set_memory(reply), on_error=_quiet, slot="session.memory"
         )
+
+
+_GIVEN_UP = frozenset({"cancelled", "superseded"})
 
 
 def _quiet(error: ErrorInfo) -> None:

@@ -229,3 +229,22 @@ def test_a_model_that_moved_is_told_and_another_can_be_opened(
         assert not isinstance(application.window.pages.currentWidget(), AbsentPage)
     finally:
         close_window(application)
+
+
+def test_what_an_engine_cannot_measure_is_not_said_to_be_under_way(faked: Application, qtbot: QtBot) -> None:
+    """The fake engine knows neither request."""
+    session = ready(faked, qtbot)
+    qtbot.waitUntil(lambda: session.facts.stats_failed and session.facts.check_failed, timeout=TIMEOUT)
+    panel: Any = faked.window.docks["model"].panel
+    card = panel.grid.cards["checks"]
+    faked.window.docks["model"].raise_()
+    qtbot.waitUntil(lambda: card.caption.text() == "self-check · could not be made", timeout=TIMEOUT)
+    session.facts.forget()
+    assert not session.facts.stats_failed and not session.facts.check_failed
+
+
+def test_preferences_that_cannot_be_saved_any_more_are_told(faked: Application, qtbot: QtBot) -> None:
+    ready(faked, qtbot)
+    faked.settings.forbid_writing("The disk is full.")
+    assert [banner.sentence.text() for banner in faked.window.banners.notices][-1] == "The disk is full."
+    assert faked.settings.notices == []
