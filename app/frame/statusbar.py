@@ -130,7 +130,8 @@ class StatusLine(QStatusBar):
         if model:
             heads = tr("{h} heads", h=model.n_heads)
             kv = tr("{k} KV heads", k=model.n_kv_heads) if model.n_kv_heads != model.n_heads else ""
-            self.shape.setText(" · ".join(x for x in (tr("{n} layers", n=model.n_layers), heads, kv) if x))
+            place = "" if model.recorded else str(model.device)
+            self.shape.setText(" · ".join(x for x in (place, tr("{n} layers", n=model.n_layers), heads, kv) if x))
         self._refresh_check(session)
         if session.busy and (session.progress or session.progress_title):
             if self.bar.isVisible():
