@@ -109,9 +109,9 @@ class ExpectedView(QWidget):
         surprise = -math.log(token.p_raw) if token.p_raw > 0 else math.inf
         self.sentence.setText(
             tr(
-                "Before {piece} (position {n}): rank {rank}, p {p}, surprisal {s} nats",
+                "Before {piece} (position {n}): rank {rank}, p {p}, log p {l} (surprisal {s} nats)",
                 piece=token.piece, n=reply.position, rank=f"{token.rank + 1:,}", p=f"{token.p_raw:.3g}",
-                s=f"{surprise:.2f}",
+                s=f"{surprise:.2f}", l=f"{-surprise:.2f}",
             )
         )  # fmt: skip
         self.bars.set_rows(reply.top, token.id)
