@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request
 
-LEAST_WIDTH, NARROW, BESIDE = 380, 560, 720
+LEAST_WIDTH, NARROW, BESIDE = 286, 560, 720
 """Px at 100 % text: of the panel; under which the readout has a line of its own; and from which the token stands beside
 the grid and not under it."""
 READOUT = 380

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -425,3 +426,20 @@ def test_the_toolbar_gives_up_its_hints_before_units(application: Application) -
         assert bar.model.form == 2 or taken + bar.readout.full_width() <= width
     assert forms == sorted(forms)
     assert set(forms) == {0, 1, 2}
+
+
+def test_no_panel_lies_over_another_at_twice_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=2.0)
+    try:
+        window = application.window
+        window.resize(1400, 900)
+        for name, dock in window.docks.items():
+            dock.raise_()
+            qtbot.waitUntil(lambda dock=dock: not dock.visibleRegion().isEmpty())  # type: ignore[misc]
+            seen = [each for each in window.docks.values() if not each.visibleRegion().isEmpty()]
+            for a, b in itertools.combinations(seen, 2):
+                assert not a.geometry().intersects(b.geometry()), (name, a.objectName(), b.objectName())
+    finally:
+        close_window(application)
