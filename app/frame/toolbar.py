@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QRe
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QMenu, QSizePolicy, QToolBar, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.state.on_screen import other_text
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ class RunBar(QToolBar):
         else:
             hint = tr("recorded") if model.recorded else f"{model.dtype} · {model.device}"
             self.model.set_parts(model.name, hint)
-            self.model.setToolTip(f"{model.name} · {hint}")
+            self.model.setToolTip(plain_tip(f"{model.name} · {hint}"))
         self.readout.set_session(self._session)
         if self.readout.full_width() > self._fitted:
             self._fit()

@@ -13,6 +13,7 @@ from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import copy_cells
 from app.panels.attention_words import value_name, view_text
+from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
@@ -211,7 +212,7 @@ class MapView(QWidget):
         cell = self.heat.hovered or self.heat.selected
         value = self.heat.value_of(cell) if cell is not None else None
         self._value.setText("" if value is None else "–" if math.isnan(value) else figure(value, 6))
-        self._value.setToolTip(self.heat.readout_text())
+        self._value.setToolTip(plain_tip(self.heat.readout_text()))
 
     def _on_row(self, row: int) -> None:
         self._ctx.selection.set_query(row)
