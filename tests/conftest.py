@@ -6,6 +6,7 @@ import faulthandler
 import importlib.metadata
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,10 @@ _home: Path | None = None
 # The same examples every time, so that a red run is about the change; `make test-long` looks further at random.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a shell: what we start would ignore Ctrl-C too, and tests that press it would wait.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
