@@ -226,10 +226,9 @@ class Others:
         return max(0.0, (all_now - all_before) - (ours_now - ours_before)) / max(now - began, 1e-9)
 
 
-def report(rounds: Mapping[str, Sequence[Measure]], others: float, *, turn_ms: float = CALL_MS) -> list[str]:
+def report(rounds: Mapping[str, Sequence[Measure]], others: float) -> list[str]:
     """Prints the table of phases (the one called "idle" against all others together); the bounds that are broken, in
-    words. What the GUI thread used between two ticks, often of many calls, is held to `turn_ms`: that of one call, but
-    where docks open and close, and a turn holds the layout and the paints of the whole window."""
+    words. What the GUI thread used between two ticks, often of many calls, is held to the bound of one call."""
     wall = {name: np.concatenate([each.wall for each in measures]) for name, measures in rounds.items()}
     own = {name: np.concatenate([each.own for each in measures]) for name, measures in rounds.items()}
     calls = {name: [call for each in measures for call in each.calls] for name, measures in rounds.items()}
@@ -258,7 +257,7 @@ def report(rounds: Mapping[str, Sequence[Measure]], others: float, *, turn_ms: f
     tell(f"other programs used {others:.2f} of a core{': the gaps are theirs as well' if others > QUIET else ''}")
     turn = float(max(own["busy"].max(), own["idle"].max()))
     found = (
-        (turn > turn_ms or call > CALL_MS, f"a turn of {turn:.1f} ms, of which the longest call {call:.1f} ms"),
+        (turn > CALL_MS, f"a turn of {turn:.1f} ms, of which the longest call {call:.1f} ms"),
         (ratio > RATIO, f"p99 busy ÷ idle of {ratio:.2f}"),
         (gap > GAP_MS, f"a gap of {gap:.1f} ms"),
     )

@@ -26,7 +26,6 @@ if __name__ == "__main__":
 
 from tests.app.gui_time import (
     ACTION_MS,
-    GAP_MS,
     LEFT,
     NONE,
     Measure,
@@ -210,7 +209,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     isolate()
     application, others = open_example(), Others()
-    broken = report(measure(application, options.seconds), others.cores(), turn_ms=GAP_MS)
+    broken = report(measure(application, options.seconds), others.cores())
     for each in broken:
         tell(f"broken: {each}")
     application.window.close()

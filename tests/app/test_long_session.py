@@ -48,15 +48,3 @@ def test_each_bound_can_break(qapp: object, busy: float, own: float, others: flo
     del qapp
     rounds = {"decode": [measured([busy] * 100, [own] * 100)], "idle": [measured([10.0] * 100, [5.0] * 100)]}
     assert len(report(rounds, others)) == broken
-
-
-@pytest.mark.parametrize(("turn", "call", "broken"), [(CALL_MS + 30, 8.0, 0), (CALL_MS + 30, CALL_MS + 1, 1)])
-def test_where_docks_move_a_turn_may_hold_many_calls_but_no_long_one(
-    qapp: object, turn: float, call: float, broken: int
-) -> None:
-    del qapp
-    busy = measured([12.0] * 100, [turn] * 100)
-    busy.calls = [(call, "paint")] * 100
-    rounds = {"decode": [busy], "idle": [measured([10.0] * 100, [5.0] * 100)]}
-    assert len(report(rounds, 0.0, turn_ms=GAP_MS)) == broken
-    assert len(report(rounds, 0.0)) == 1
