@@ -260,7 +260,11 @@ class PromptPanel(Panel):
         kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
         amounts = {"n": f"{n:,}", "bytes": size(kept), "left": f"{left:,}"}
         if left < 0:
-            text = tr("{n} tokens · {over} too many for the context", n=f"{n:,}", over=f"{-left:,}")
+            amounts["over"] = f"{-left:,}"
+            if 0 < budget < kept:
+                text = tr("{n} tokens need {bytes} of {budget}: {over} too many", budget=size(budget), **amounts)
+            else:
+                text = tr("{n} tokens take {bytes}: {over} too many for the context", **amounts)
         elif n and 0 < budget < kept:
             text = tr("{n} tokens need {bytes} of {budget} and leave {left}", budget=size(budget), **amounts)
         elif n == 1:
