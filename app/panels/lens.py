@@ -11,17 +11,16 @@ from PySide6.QtGui import QColor, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.panels.attention_copy import clean
+from app.panels.attention_copy import MOST_CELLS, number
 from app.panels.base import Changes, Need, Panel
+from app.panels.lens_table import LensTable, cell_lines, cell_text
 from app.panels.lens_token import TokenView, depth_text
 from app.session import Topic
-from app.widgets.fact_table import Cell, Column, FactTable
 from app.widgets.heatmap_image import colour_table
-from app.widgets.lens_grid import LensGrid
+from app.widgets.lens_grid import Cell, LensGrid, Span
 from app.widgets.lens_key import LensKey
 from app.widgets.readout import Part, Readout
 from app.widgets.segmented import Segmented
-from app.widgets.ticks import figure
 from model.colormaps import colormap_for, lut
 from model.protocol.figure_requests import DrawnFormat, ExportLens
 from model.protocol.lens_requests import GetLens, LensPart, LensReply
@@ -79,14 +78,10 @@ class LensPanel(Panel):
         self.table_button = QPushButton(tr("Table"))
         self.table_button.setCheckable(True)
         self.table_button.setProperty("compact", True)
-        self.table_button.setToolTip(tr("The layers of this position as a table"))
+        self.table_button.setToolTip(tr("Every layer and position as a table"))
         self.readout = Readout(theme)
         self.grid = LensGrid(theme, tr("Top token by layer and position"))
-        self.table = FactTable(
-            theme, tr("Top token by layer at this position"),
-            [Column(title=tr("after"), left=True), Column(title=tr("top token"), left=True, grows=True),
-             Column(title="p"), Column(title=tr("entropy"))],
-        )  # fmt: skip
+        self.table = LensTable(theme, tr("Top token by layer and position"), self.grid)
         self.token = TokenView(self)
         self._head = QGridLayout()
         self._head.setHorizontalSpacing(8)
@@ -169,30 +164,25 @@ class LensPanel(Panel):
         if cell != self.grid.chosen:
             self.grid.set_chosen(cell)
             self.grid.reveal(cell)
+            if self.table_button.isChecked():
+                self.table.show_chosen()
         self._show_readout()
         if session.phase != "decode":
             self._ask()
             self.token.follow(*self._followed)
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
-        """The cells in sight, and the token that is followed, in full."""
-        depths, positions = self.grid.in_sight()
-        tokens = self.ctx.session.path_tokens()
-        lines = [["depth", "after", "position", "token", "top id", "top token", "p", "entropy (nats)"]]
-        for depth in range(*depths):
-            for position in range(*positions):
-                token = int(self.grid.ids[depth, position])
-                if token >= 0:
-                    p, entropy = self.grid.p[depth, position], self.grid.entropy[depth, position]
-                    lines.append([
-                        str(depth), depth_text(depth, self.grid.n_depths), str(position),
-                        clean(tokens[position].piece), str(token), clean(self.grid.word(depth, position)),
-                        str(p), str(entropy),
-                    ])  # fmt: skip
-        done([(tr("top tokens"), lines), *self.token.tables()])
+        """Every layer at the positions in sight, and the token that is followed, in full."""
+        depths, (_, positions) = (0, self.grid.n_depths), self._in_sight()
+
+        def known() -> None:
+            lines = cell_lines(self.grid, self.ctx.session.path_tokens(), depths, positions)
+            done([(tr("top tokens"), lines), *self.token.tables()])
+
+        self._fetch(depths, positions, known)
 
     def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
-        _, positions = self.grid.in_sight()
+        _, positions = self._in_sight()
         return ExportLens(
             formats=cast("tuple[DrawnFormat, ...]", formats), theme=cast("FigureTheme", theme),
             stem=stem or self.panel_id, rows=positions,
@@ -217,6 +207,8 @@ class LensPanel(Panel):
         self._state, self._path, self._asked = state, path, None
         first_decode = session.n_prompt if session.length > session.n_prompt else None
         self.grid.set_run(model.n_layers + 1, [token.piece for token in tokens], path, first_decode, keep=keep)
+        if self.table_button.isChecked():
+            self.table.show_run()
 
     def _recolour(self) -> None:
         name = colormap_for(self.ctx.settings.panel("attention").get("colormap", "viridis"), signed=False)
@@ -226,41 +218,64 @@ class LensPanel(Panel):
 
     def _ask(self) -> None:
         """Asks for the cells in sight that are not here, from the top layer down."""
-        depths = tuple(self.grid.missing())
-        _, positions = self.grid.in_sight()
-        if self.table_button.isChecked():
-            query = self.ctx.selection.query
-            positions = (query, query + 1)
-            depths = tuple(int(d) for d in np.flatnonzero(self.grid.ids[:, query] < 0))[::-1]
-        asked = (self._state, depths, positions)
-        if not depths or positions[0] >= positions[1] or asked == self._asked:
+        depths, positions = self._in_sight()
+        wanted = self._missing(depths, positions)
+        asked = (self._state, wanted, positions)
+        if not wanted or asked == self._asked:
             return
-        self._asked, state = asked, self._state
-
-        def part(message: LensPart, arrays: Arrays) -> None:
-            if self._state == state:
-                self.grid.set_part(
-                    message.depth, positions[0], np.asarray(arrays["ids"]), np.asarray(arrays["p"]),
-                    np.asarray(arrays["entropy"]), message.pieces,
-                )  # fmt: skip
-                self._show_readout()
+        self._asked = asked
 
         def done(_reply: LensReply, _arrays: Arrays) -> None:
             if self._asked == asked:
                 self._asked = None
-            self._show_table()
             self.mark("view")
 
         def failed(_error: object) -> None:
             if self._asked == asked:
                 self._asked = None
 
-        message = GetLens(positions=positions, depths=depths)
+        message = GetLens(positions=positions, depths=wanted)
+        part = self._taker(positions)
         self.ask(message, done, on_part=part, on_error=failed, slot="grid", priority="background")
 
+    def _in_sight(self) -> tuple[Span, Span]:
+        """Depths and positions that can be seen, in the grid or in the table."""
+        return self.table.in_sight() if self.table_button.isChecked() else self.grid.in_sight()
+
+    def _missing(self, depths: Span, positions: Span) -> tuple[int, ...]:
+        """The depths, from the top, of which a cell at `positions` is not known."""
+        unknown = (self.grid.ids[slice(*depths), slice(*positions)] < 0).any(1)
+        return tuple(depths[0] + int(row) for row in np.flatnonzero(unknown))[::-1]
+
+    def _fetch(self, depths: Span, positions: Span, known: Callable[[], None]) -> None:
+        """Calls `known` once all these cells are here, or could not be had."""
+        wanted = self._missing(depths, positions)
+        if not wanted:
+            known()
+            return
+        message = GetLens(positions=positions, depths=wanted)
+        self.ask(
+            message, lambda _reply, _arrays: known(), on_part=self._taker(positions), on_error=lambda _error: known()
+        )  # fmt: skip
+
+    def _taker(self, positions: Span) -> Callable[[LensPart, Arrays], None]:
+        """What puts an answer's parts into the grid, if it is still of the same text."""
+        state = self._state
+
+        def take(message: LensPart, arrays: Arrays) -> None:
+            if self._state == state:
+                self.grid.set_part(
+                    message.depth, positions[0], np.asarray(arrays["ids"]), np.asarray(arrays["p"]),
+                    np.asarray(arrays["entropy"]), message.pieces,
+                )  # fmt: skip
+                self.table.viewport().update()
+                self._show_readout()
+
+        return take
+
     def _show_readout(self) -> None:
-        cell = self.grid.hovered or self.grid.chosen
-        if cell is None or cell[0] >= self.grid.n_depths or cell[1] >= self.grid.n_positions:
+        cell = self._pointed()
+        if cell is None:
             self.readout.set_parts([])
             return
         depth, position = cell
@@ -273,6 +288,7 @@ class LensPanel(Panel):
             self._cell_parts(cell, f"{brief}  ", piece, f" ({position:,})", word, entropy="H", true="✓"),
             self._cell_parts(cell, f"{brief}  ", piece, "", word, entropy="H", true="✓"),
             self._cell_parts(cell, "", _cut(piece), "", word and _cut(word), entropy="H", true="✓"),
+            self._cell_parts(cell, "", "", "", word and _cut(word), entropy="H", true="✓"),
         )
 
     def _cell_parts(
@@ -285,33 +301,24 @@ class LensPanel(Panel):
         ]  # fmt: skip
         if word is not None:
             parts += [
-                ("  p ", "secondary"), (figure(float(self.grid.p[cell]), 3), "strong"),
+                ("  p ", "secondary"), (number(float(self.grid.p[cell])), "strong"),
                 (f"  {entropy or tr('entropy')} ", "secondary"),
-                (figure(float(self.grid.entropy[cell]), 3), "strong"),
+                (number(float(self.grid.entropy[cell])), "strong"),
             ]  # fmt: skip
             if self.grid.comes_true(*cell):
                 parts.append((f"  {true or '✓ ' + tr('came next')}", "text"))
         return parts
-
-    def _show_table(self) -> None:
-        query, rows = self.ctx.selection.query, []
-        if query >= self.grid.n_positions:
-            return
-        for depth in reversed(range(self.grid.n_depths)):
-            known = int(self.grid.ids[depth, query]) >= 0
-            p, entropy = float(self.grid.p[depth, query]), float(self.grid.entropy[depth, query])
-            rows.append((
-                Cell(text=depth_text(depth, self.grid.n_depths), voice="secondary"),
-                Cell(text=self.grid.word(depth, query) if known else "…", strong=self.grid.comes_true(depth, query)),
-                Cell(text=figure(p, 3)), Cell(text=figure(entropy, 3), voice="secondary"),
-            ))  # fmt: skip
-        self.table.set_rows(rows)
 
     # inside: pointing
 
     def _look_as(self, key: str) -> None:
         self.ctx.settings.update_panel("lens", look=key)
         self.grid.set_overview(overview=key == "overview")
+
+    def _show_whole(self) -> None:
+        """Everything in sight, for now: what was chosen is what the next panel begins with."""
+        self.look.set_key("overview")
+        self.grid.set_overview(overview=True)
 
     def _connect(self) -> None:
         self.look.keyChanged.connect(self._look_as)
@@ -325,7 +332,11 @@ class LensPanel(Panel):
         self.table_button.toggled.connect(self._on_table)
         self.token.depthPointed.connect(self._on_depth_pointed)
         self.token.depthChosen.connect(self._on_depth_chosen)
-        self.table.rowChosen.connect(lambda row: self._on_click(self.grid.n_depths - 1 - row, self.ctx.selection.query))
+        self.grid.tableWanted.connect(lambda: self.table_button.setChecked(True))
+        self.grid.wholeWanted.connect(self._show_whole)
+        self.table.cellClicked.connect(lambda row, col: self._on_click(self.grid.n_depths - 1 - row, col))
+        self.table.viewChanged.connect(lambda: self.mark("view") if self.table_button.isChecked() else None)
+        self.table.copyWanted.connect(self._copy)
 
     def _on_view(self) -> None:
         self.key.set_stripes(shown=self.grid.with_words)
@@ -354,6 +365,8 @@ class LensPanel(Panel):
 
     def _on_depth_chosen(self, depth: int) -> None:
         self.grid.set_chosen((depth, self.ctx.selection.query))
+        if self.table_button.isChecked():
+            self.table.show_chosen()
         if depth > 0:
             self.ctx.selection.set_layer(depth - 1)
         self.token.set_depth(depth)
@@ -362,14 +375,44 @@ class LensPanel(Panel):
     def _on_table(self, shown: bool) -> None:
         self._pages.setCurrentIndex(int(shown))
         self.key.setVisible(not shown)
-        self._show_table()
         self._asked = None
+        if shown:
+            self.table.show_run()
+            self.table.setFocus()
         self.mark("view")
 
-    def _copy(self) -> None:
-        if self.readout.text():
-            QGuiApplication.clipboard().setText(self.readout.text())
-            self.ctx.notify.say(tr("Copied."))
+    def _copy(self, what: str) -> None:
+        """A cell, the row of its layer, or all in sight onto the clipboard, exact, tab-separated."""
+        cell, (depths, positions) = self._pointed(), self._in_sight()
+        if what != "matrix":
+            if cell is None:
+                self.ctx.notify.say(tr("Point at a cell first."))
+                return
+            depths, at = (cell[0], cell[0] + 1), cell[1]
+            positions = (at, at + 1) if what == "cell" else (0, self.grid.n_positions)
+        count = (depths[1] - depths[0]) * (positions[1] - positions[0])
+        if count > MOST_CELLS:
+            words = tr("{cells} cells are too many to copy: zoom in, or export them as CSV.", cells=f"{count:,}")
+            self.ctx.notify.say(words)
+            return
+
+        def known() -> None:
+            if what == "cell" and cell is not None:
+                text = cell_text(self.grid, cell)
+            else:
+                lines = cell_lines(self.grid, self.ctx.session.path_tokens(), depths, positions)
+                text = "\n".join("\t".join(line) for line in lines) if lines[1:] else ""
+            if text:
+                QGuiApplication.clipboard().setText(text)
+                self.ctx.notify.say(tr("Copied."))
+
+        self._fetch(depths, positions, known)
+
+    def _pointed(self) -> Cell | None:
+        """The cell that is pointed at or chosen."""
+        cell = self.grid.hovered or self.grid.chosen
+        inside = cell is not None and cell[0] < self.grid.n_depths and cell[1] < self.grid.n_positions
+        return cell if inside else None
 
 
 def _cut(piece: str) -> str:

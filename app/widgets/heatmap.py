@@ -26,6 +26,7 @@ from app.i18n import tr
 from app.widgets.colour_bar import BarText
 from app.widgets.heatmap_axes import Axis
 from app.widgets.heatmap_image import Tile, colour_table
+from app.widgets.heatmap_keys import cell_after
 from app.widgets.heatmap_layout import Geometry, Options, lay_out
 from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_paint import Scene, paint_overlay
@@ -374,7 +375,10 @@ class HeatMap(QWidget):
         self.update()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        open_menu(self, event.globalPos())
+        open_menu(
+            self, event.globalPos(), self.copyWanted.emit, at_cell=(self.hovered or self.selected) is not None,
+            table=self.tableWanted.emit, whole=self.reset_view, is_whole=self.view.is_whole(self.shape),
+        )  # fmt: skip
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         control = bool(event.modifiers() & Modifier.ControlModifier)
@@ -394,18 +398,8 @@ class HeatMap(QWidget):
     # inside
 
     def _cursor_after(self, key: Qt.Key, *, control: bool) -> Cell | None:
-        row, col = self.selected or self.hovered or (0, 0)
-        rows, cols = self.shape
-        page = max(1, int(self.view.rows) - 1 if not self.view.is_whole(self.shape) else rows // 8)
-        moves = {
-            Key.Key_Up: (row - 1, col), Key.Key_Down: (row + 1, col), Key.Key_Left: (row, col - 1),
-            Key.Key_Right: (row, col + 1), Key.Key_PageUp: (row - page, col), Key.Key_PageDown: (row + page, col),
-            Key.Key_Home: (0, 0) if control else (row, 0),
-            Key.Key_End: (rows - 1, cols - 1) if control else (row, cols - 1),
-        }  # fmt: skip
-        if key not in moves or (control and key not in {Key.Key_Home, Key.Key_End}):
-            return None
-        return min(max(moves[key][0], 0), rows - 1), min(max(moves[key][1], 0), cols - 1)
+        page = max(1, int(self.view.rows) - 1 if not self.view.is_whole(self.shape) else self.shape[0] // 8)
+        return cell_after(key, self.selected or self.hovered or (0, 0), self.shape, control=control, page=page)
 
     def _move_cursor(self, cell: Cell) -> None:
         moved = cell != self.selected

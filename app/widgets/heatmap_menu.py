@@ -1,31 +1,39 @@
-"""What a right click on a heat map offers."""
+"""What a right click on cells offers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n import tr
 
-if TYPE_CHECKING:
-    from app.widgets.heatmap import HeatMap
 
-
-def open_menu(heat: HeatMap, at: QPoint) -> QMenu:
-    """Copy, table, zoom. The owner of the map answers the signals."""
-    menu = QMenu(heat)
+def open_menu(
+    cells: QWidget,
+    at: QPoint,
+    copy: Callable[[str], object],
+    *,
+    at_cell: bool,
+    table: Callable[[], object] | None = None,
+    whole: Callable[[], object] | None = None,
+    is_whole: bool = False,
+) -> QMenu:
+    """Copy, table, zoom; `copy` takes "cell", "row" or "matrix". `at_cell`: one is pointed at or chosen. `table` and
+    `whole`: what shows the table and the whole matrix, where there is such a thing."""
+    menu = QMenu(cells)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    cell = heat.hovered or heat.selected
-    copy_cell = menu.addAction(tr("Copy value"), lambda: heat.copyWanted.emit("cell"))
-    copy_row = menu.addAction(tr("Copy row"), lambda: heat.copyWanted.emit("row"))
-    menu.addAction(tr("Copy matrix in view"), lambda: heat.copyWanted.emit("matrix"))
-    copy_cell.setEnabled(cell is not None)
-    copy_row.setEnabled(cell is not None)
-    menu.addSeparator()
-    menu.addAction(tr("Show as table"), heat.tableWanted.emit)
-    whole = menu.addAction(tr("Show whole matrix"), heat.reset_view)
-    whole.setEnabled(not heat.view.is_whole(heat.shape))
+    copy_cell = menu.addAction(tr("Copy value"), lambda: copy("cell"))
+    copy_row = menu.addAction(tr("Copy row"), lambda: copy("row"))
+    menu.addAction(tr("Copy matrix in view"), lambda: copy("matrix"))
+    copy_cell.setEnabled(at_cell)
+    copy_row.setEnabled(at_cell)
+    if table is not None or whole is not None:
+        menu.addSeparator()
+    if table is not None:
+        menu.addAction(tr("Show as table"), table)
+    if whole is not None:
+        menu.addAction(tr("Show whole matrix"), whole).setEnabled(not is_whole)
     menu.popup(at)
     return menu

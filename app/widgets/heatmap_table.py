@@ -103,12 +103,17 @@ class MatrixTable(QTableView):
     """`cellClicked(row, column)` when the current cell moves by the user's hand."""
 
     cellClicked = Signal(int, int)
+    HEAD, COLUMN = 120, 92
+    """Px at 100 % text of the row header and of a column at least."""
 
-    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, label: str, parent: QWidget | None = None, *, blocks: BlockModel | None = None
+    ) -> None:
         self._fitting = True  # Qt calls updateGeometries while it makes the view
         super().__init__(parent)
         self._theme = theme
-        self.blocks = BlockModel(self)
+        self.blocks = blocks or BlockModel()
+        self.blocks.setParent(self)
         self.setModel(self.blocks)
         self.setItemDelegate(CellDelegate(theme, self))
         dress_table(self, theme)
@@ -144,7 +149,7 @@ class MatrixTable(QTableView):
 
     def _fit_columns(self) -> None:
         """As many whole columns as there is room for, the rest to the row header: none is cut at either end."""
-        head, column = self._theme.px(120), self._theme.px(92)
+        head, column = self._theme.px(self.HEAD), self._theme.px(self.COLUMN)
         across = self.horizontalScrollBar()
         room = self.viewport().width() + self.viewportMargins().left() - head
         count = max(1, room // column)

@@ -10,32 +10,32 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QContextMenuEvent,
     QFontMetricsF,
     QImage,
     QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
-    QPen,
     QPixmap,
     QResizeEvent,
+    QWheelEvent,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.i18n import tr
+from app.widgets.heatmap import ZOOM_STEP
+from app.widgets.heatmap_keys import cell_after
+from app.widgets.heatmap_menu import open_menu
+from app.widgets.lens_overlay import PADDING, paint_overlay
+from app.widgets.lens_sizes import CELL_HEIGHT, Sizes
 from app.widgets.pointed_sheet import PointedSheet
 
 if TYPE_CHECKING:
     from app.theme import Theme
     from app.widgets.heatmap_image import Colours
 
-CELL_WIDTH, CELL_HEIGHT = 74, 19
-TIGHT_WIDTH, TIGHT_HEIGHT = 57, 18
-"""Px at 100 % text of a cell where not all have room: seven letters of a token."""
 STRIPE = 3.0
-LEAST_WIDTH, LEAST_HEIGHT = 7, 3
-PADDING = 4.0
-SLACK = 0.01
-"""Of a px, for what rounding leaves of a room that is shared."""
 LIGHT = 0.179
 """Colours of more relative luminance than this (WCAG) stand out better against black than against white."""
 Key = Qt.Key
@@ -49,29 +49,38 @@ class LensGrid(PointedSheet[Cell]):
 
     Cells are seen whole: the scroll bars count them, and they share the room. `cellHovered`, `cellClicked` carry
     (depth, position), -1, -1 for none; `viewChanged` when other cells are in sight.
-    Keys: arrows, Home, End, Page keys move the cell; Ctrl+C copies it (`copyWanted`).
+
+    As on every heat map the wheel zooms at the mouse, a drag pans, a double click shows the whole; arrows, Home, End,
+    Ctrl+Home, Ctrl+End and the Page keys move the chosen cell; Z and Shift+Z zoom, 0 shows the whole; Ctrl+C copies the
+    value (`copyWanted`: "cell", "row", "matrix"); a right click has the same menu. Cells have words where these fit.
     """
 
     cellHovered = Signal(int, int)
     cellClicked = Signal(int, int)
     viewChanged = Signal()
-    copyWanted = Signal()
+    copyWanted = Signal(str)
+    tableWanted = Signal()
+    wholeWanted = Signal()
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
         super().__init__(theme, label, parent)
+        self.theme = theme
         self.n_depths = self.n_positions = 0
         self.ids: NDArray[np.int32] = np.empty((0, 0), np.int32)
         self.p: NDArray[np.float32] = np.empty((0, 0), np.float32)
         self.entropy: NDArray[np.float32] = np.empty((0, 0), np.float32)
         self.words: dict[int, str] = {}
-        self._axis: Sequence[str] = ()
+        self.axis: Sequence[str] = ()
         self._came: Sequence[int] = ()
-        self._first_decode: int | None = None
+        self.first_decode: int | None = None
         self._table: Colours = np.zeros(256, np.uint32)
         self._light: NDArray[np.bool_] = np.zeros(256, np.bool_)
         self.overview = False
+        self._zoom = 1.0
+        self._drag: tuple[QPointF, Cell] | None = None
+        self._dragged = False
         self.chosen: tuple[int, int] | None = None
-        self._linked: int | None = None
+        self.linked: int | None = None
         self._scene: QPixmap | None = None
         self._side: float | None = None
         self._size: tuple[float, float] | None = None
@@ -97,7 +106,7 @@ class LensGrid(PointedSheet[Cell]):
         grown = self.n_positions and len(axis) > self.n_positions
         first = not self.n_positions
         self.n_depths, self.n_positions = shape
-        self._axis, self._came, self._first_decode = axis, ids, first_decode
+        self.axis, self._came, self.first_decode = axis, ids, first_decode
         self.relayout()
         if first:
             self.verticalScrollBar().setValue(0)
@@ -120,6 +129,8 @@ class LensGrid(PointedSheet[Cell]):
             self.ids[depth, first:stop], self.p[depth, first:stop] = ids[:count], p[:count]
             self.entropy[depth, first:stop] = entropy[:count]
             self.words |= dict(zip(ids.tolist(), pieces, strict=True))
+            if self.chosen is not None and self.chosen[0] == depth:
+                self._describe()
             self._redraw()
 
     def set_table(self, table: Colours) -> None:
@@ -133,9 +144,9 @@ class LensGrid(PointedSheet[Cell]):
         self._redraw()
 
     def set_overview(self, *, overview: bool) -> None:
-        """All depths in sight and no words, or words."""
-        if overview != self.overview:
-            self.overview = overview
+        """All in sight and no words, or words; at their own size."""
+        if overview != self.overview or self._zoom != 1.0:
+            self.overview, self._zoom = overview, 1.0
             self.relayout()
 
     def set_chosen(self, cell: tuple[int, int] | None) -> None:
@@ -146,8 +157,8 @@ class LensGrid(PointedSheet[Cell]):
 
     def set_linked(self, position: int | None) -> None:
         """The token pointed at elsewhere."""
-        if position != self._linked:
-            self._linked = position
+        if position != self.linked:
+            self.linked = position
             self.viewport().update()
 
     # geometry
@@ -155,43 +166,34 @@ class LensGrid(PointedSheet[Cell]):
     @property
     def head_room(self) -> float:
         """Px above the cells for the tokens of the text."""
-        return float(self._theme.px(CELL_HEIGHT))
+        return float(self.theme.px(CELL_HEIGHT))
 
     @property
     def side_room(self) -> float:
         """Px left of the cells for the depths."""
         if self._side is None:
-            metrics = QFontMetricsF(self._theme.font("hint", bold=True))
+            metrics = QFontMetricsF(self.theme.font("hint", bold=True))
             self._side = max(metrics.horizontalAdvance(self.depth_name(end)) for end in (0, self.n_depths - 1)) + 8
         return self._side
 
     @property
     def with_words(self) -> bool:
         """Whether cells are large enough for a word, and a stripe."""
-        width, height = self.cell_size()
-        return width >= self._theme.px(CELL_WIDTH) * 0.6 and height >= self._theme.px(CELL_HEIGHT) * 0.8
+        return self._sizes().with_words(self.cell_size())
+
+    def _sizes(self) -> Sizes:
+        room = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
+        return Sizes.of(self.theme, room, (self.n_positions, self.n_depths))
 
     def cell_size(self) -> tuple[float, float]:
         """Width and height of a cell: where not all fit, those in sight share the room."""
         if self._size is None:
-            self._size = self._fitting_size()
+            self._size = self._sizes().cell(self._zoom, overview=self.overview)
         return self._size
-
-    def _fitting_size(self) -> tuple[float, float]:
-        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
-        wide, high = self._theme.px(CELL_WIDTH), self._theme.px(CELL_HEIGHT)
-        if self.overview:
-            width = _share(room_x, self.n_positions, LEAST_WIDTH, wide)
-            return width, _share(room_y, self.n_depths, LEAST_HEIGHT, high)
-        width = _share(room_x, self.n_positions, self._theme.px(TIGHT_WIDTH), wide)
-        return _whole(width), _whole(_share(room_y, self.n_depths, self._theme.px(TIGHT_HEIGHT), high))
 
     def counts(self) -> tuple[int, int]:
         """How many positions and depths are seen at once."""
-        width, height = self.cell_size()
-        room_x, room_y = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
-        return (min(max(int((room_x + SLACK) / width), 1), self.n_positions),
-                min(max(int((room_y + SLACK) / height), 1), self.n_depths))  # fmt: skip
+        return self._sizes().seen(self.cell_size())
 
     def cell_rect(self, depth: int, position: int) -> QRectF:
         """Where a cell is in the viewport."""
@@ -215,6 +217,34 @@ class LensGrid(PointedSheet[Cell]):
         top = max(self.n_depths - y, 0)
         return (max(top - down, 0), top), (x, min(x + across, self.n_positions))
 
+    def is_whole(self) -> bool:
+        """Whether every cell is in sight."""
+        return self.counts() == (self.n_positions, self.n_depths)
+
+    @property
+    def selected(self) -> Cell | None:
+        """The chosen cell as a matrix has it, from the top: row, column."""
+        return None if self.chosen is None else (self.n_depths - 1 - self.chosen[0], self.chosen[1])
+
+    def zoom(self, factor: float, at: QPointF | None = None) -> None:
+        """Closer (over 1) or farther, about a point of the viewport (None: the cell pointed at or chosen)."""
+        if not self.n_positions:
+            return
+        cell = (self.thing_at(at) if at is not None else None) or self.hovered or self.chosen
+        least, most = self._sizes().zoom_ends(overview=self.overview)
+        zoom = min(max(self._zoom * factor, least), most)
+        if zoom == self._zoom:
+            return
+        before = None if cell is None else self.cell_rect(*cell).center()
+        self._zoom = zoom
+        self.relayout()
+        if cell is not None and before is not None:
+            self._pan_to(cell, before)
+
+    def reset_view(self) -> None:
+        """Shows the whole: `wholeWanted`, as the owner says elsewhere too how large cells are."""
+        self.wholeWanted.emit()
+
     def missing(self) -> list[int]:
         """Depths in sight of which a cell in sight is not known, from the top."""
         depths, positions = self.in_sight()
@@ -222,10 +252,10 @@ class LensGrid(PointedSheet[Cell]):
         return [depths[0] + int(row) for row in np.flatnonzero(unknown.any(1))][::-1]
 
     def sizeHint(self) -> QSize:
-        return QSize(560, self._theme.px(10 * CELL_HEIGHT))
+        return QSize(560, self.theme.px(10 * CELL_HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(180, self._theme.px(5 * CELL_HEIGHT))
+        return QSize(180, self.theme.px(5 * CELL_HEIGHT))
 
     # events
 
@@ -236,24 +266,14 @@ class LensGrid(PointedSheet[Cell]):
     def paintEvent(self, _event: QPaintEvent) -> None:
         if not self.n_positions:
             return
-        painter, theme = QPainter(self.viewport()), self._theme
+        painter = QPainter(self.viewport())
         depths, positions = self.in_sight()
         (width, height), (across, down) = self.cell_size(), self.counts()
         area = QRectF(self.side_room, self.head_room, across * width, down * height)
         if self._scene is None:
             self._scene = self._make_scene(area, depths, positions)
         painter.drawPixmap(0, 0, self._scene)
-        painter.save()
-        painter.setClipRect(area.adjusted(-1, -1, 1, 1))  # a frame is as thick at the outer cells
-        self._paint_frames(painter)
-        painter.restore()
-        painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
-        self._paint_axis(painter, positions)
-        self._paint_depths(painter, depths)
-        if self.hasFocus():
-            painter.setPen(QPen(theme.palette.accent, 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(area.adjusted(0.5, 0.5, -1, -1))
+        paint_overlay(painter, self, area, depths, positions)
 
     def choose(self, thing: Cell) -> None:
         self.set_chosen(thing)
@@ -263,25 +283,68 @@ class LensGrid(PointedSheet[Cell]):
     def say_hovered(self, thing: Cell | None) -> None:
         self.cellHovered.emit(*(thing or (-1, -1)))
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not self.n_positions:
-            event.ignore()
-            return
-        if event.key() == Key.Key_C and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.copyWanted.emit()
-            return
-        depth, position = self.chosen or (self.n_depths - 1, 0)
-        last = self.n_positions - 1
-        moves = {
-            Key.Key_Left: (depth, position - 1), Key.Key_Right: (depth, position + 1),
-            Key.Key_Up: (depth + 1, position), Key.Key_Down: (depth - 1, position), Key.Key_Home: (depth, 0),
-            Key.Key_End: (depth, last), Key.Key_PageUp: (depth + 8, position), Key.Key_PageDown: (depth - 8, position),
-        }  # fmt: skip
-        target = moves.get(Key(event.key()))
-        if target is None:
-            event.ignore()
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._drag, self._dragged = (event.position(), self._scrolled()), False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._drag is not None and event.buttons() & Qt.MouseButton.LeftButton:
+            start, (x, y) = self._drag
+            moved, (width, height) = event.position() - start, self.cell_size()
+            if self._dragged or moved.manhattanLength() >= QApplication.startDragDistance():
+                self._dragged = True
+                self.horizontalScrollBar().setValue(x - round(moved.x() / width))
+                self.verticalScrollBar().setValue(y - round(moved.y() / height))
+                return
+        super().mouseMoveEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and self._drag is not None:
+            self._drag = None
+            thing = None if self._dragged else self.thing_at(event.position())
+            if thing is not None:
+                self.choose(thing)
+        event.accept()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and self.thing_at(event.position()) is not None:
+            self._drag = None
+            self.reset_view()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        notches = event.angleDelta().y() / 120
+        if notches and self.thing_at(event.position()) is not None:
+            self.zoom(ZOOM_STEP**notches, event.position())
+            self._point(self.thing_at(event.position()))
+            event.accept()
         else:
-            self.choose((min(max(target[0], 0), self.n_depths - 1), min(max(target[1], 0), self.n_positions - 1)))
+            super().wheelEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        open_menu(
+            self, event.globalPos(), self.copyWanted.emit, at_cell=(self.hovered or self.chosen) is not None,
+            table=self.tableWanted.emit, whole=self.reset_view, is_whole=self.is_whole(),
+        )  # fmt: skip
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        key, last = Key(event.key()), self.n_depths - 1
+        target = None
+        if self.n_positions:
+            page = max(1, self.counts()[1] - 1 if self.counts()[1] < self.n_depths else self.n_depths // 8)
+            shape = (self.n_depths, self.n_positions)
+            target = cell_after(key, self.selected or (0, 0), shape, control=control, page=page)
+        if target is not None:
+            self.hovered = None
+            self.choose((last - target[0], target[1]))
+        elif key == Key.Key_Z and not control:
+            self.zoom(1 / ZOOM_STEP if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else ZOOM_STEP)
+        elif key == Key.Key_0 and not control:
+            self.reset_view()
+        elif control and key == Key.Key_C:
+            self.copyWanted.emit("cell")
+        else:
+            event.ignore()
 
     # inside
 
@@ -322,7 +385,7 @@ class LensGrid(PointedSheet[Cell]):
         if not self.with_words:
             self._paint_colours(painter, depths, positions)
             return
-        font = self._theme.font("mono_small")
+        font = self.theme.font("mono_small")
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         room = width - PADDING - STRIPE - 3
@@ -360,71 +423,21 @@ class LensGrid(PointedSheet[Cell]):
         top, bottom = self.cell_rect(depths[1] - 1, positions[0]), self.cell_rect(depths[0], positions[1] - 1)
         painter.drawImage(QRectF(top.topLeft(), bottom.bottomRight()), image)
 
-    def _paint_frames(self, painter: QPainter) -> None:
-        colours = self._theme.palette
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        if self._linked is not None:
-            painter.setPen(QPen(colours.cursor, 1))
-            top, bottom = self.cell_rect(self.n_depths - 1, self._linked), self.cell_rect(0, self._linked)
-            painter.drawRect(QRectF(top.topLeft(), bottom.bottomRight()).adjusted(0.5, 0.5, -1.5, -1.5))
-        for cell, colour in ((self.chosen, colours.accent), (self.hovered, colours.cursor)):
-            if cell is not None:
-                rect = self.cell_rect(*cell).adjusted(-0.5, -0.5, -0.5, -0.5)
-                painter.setPen(QPen(QColor(0, 0, 0, 140), 1))
-                painter.drawRect(rect.adjusted(-1, -1, 1, 1))
-                painter.setPen(QPen(colour, 2))
-                painter.drawRect(rect)
-
-    def _paint_axis(self, painter: QPainter, positions: Span) -> None:
-        colours, (width, _) = self._theme.palette, self.cell_size()
-        pointed = self.hovered or self.chosen
-        step = max(1, int(np.ceil(self._theme.px(CELL_WIDTH) * 0.6 / width)))
-        painter.setClipRect(QRectF(self.side_room, 0, self.viewport().width(), self.head_room))
-        edge, free = float(self.viewport().width()), self.side_room
-        for position in range(positions[0] // step * step, positions[1], step):
-            bold = position in {pointed[1] if pointed else None, self._linked}
-            font = self._theme.font("mono_small", bold=bold)
-            painter.setFont(font)
-            generated = self._first_decode is not None and position >= self._first_decode
-            painter.setPen(colours.text if bold else colours.amber if generated else colours.secondary)
-            rect = self.cell_rect(0, position)
-            room = QRectF(rect.left() + PADDING, 0, width * step - 2 * PADDING, self.head_room)
-            needed = QFontMetricsF(font).horizontalAdvance(self._axis[position])
-            if position + step >= self.n_positions:  # none follows: it ends at the edge, and begins before its cell
-                room.setRight(edge)
-                room.setLeft(min(room.left(), max(edge - needed - 1, free)))
-            room.setRight(min(room.right(), edge))
-            text = QFontMetricsF(font).elidedText(self._axis[position], Qt.TextElideMode.ElideRight, room.width())
-            free = room.left() + min(needed, room.width()) + PADDING
-            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-        painter.setClipping(False)
-
-    def _paint_depths(self, painter: QPainter, depths: Span) -> None:
-        colours, (_, height) = self._theme.palette, self.cell_size()
-        pointed = self.hovered or self.chosen
-        metrics = QFontMetricsF(self._theme.font("hint"))
-        step = max(1, int(np.ceil(metrics.height() / height)))
-        painter.setClipRect(QRectF(0, self.head_room, self.side_room, self.viewport().height()))
-        for depth in range(*depths):
-            ends = depth in (0, self.n_depths - 1)
-            if not ends and ((depth - 1) % step or min(depth, self.n_depths - 1 - depth) < step):
-                continue
-            bold = pointed is not None and pointed[0] == depth
-            painter.setFont(self._theme.font("hint", bold=bold))
-            painter.setPen(colours.text if bold else colours.secondary)
-            rect = self.cell_rect(depth, 0)
-            y = rect.center().y() - metrics.height() / 2
-            if self.overview:  # lines are lower than a name: the outer ones must not be cut
-                y = max(min(y, self.viewport().height() - metrics.height()), self.head_room)
-            room = QRectF(0, y, self.side_room - 6, metrics.height())
-            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, self.depth_name(depth))
-        painter.setClipping(False)
-
     def reveal(self, cell: tuple[int, int]) -> None:
         """Scrolls so far that a cell is in sight."""
         (across, down), row = self.counts(), self.n_depths - 1 - cell[0]
         for bar, at, count in ((self.horizontalScrollBar(), cell[1], across), (self.verticalScrollBar(), row, down)):
             bar.setValue(min(max(bar.value(), at - count + 1), at))
+
+    def _scrolled(self) -> Cell:
+        return self.horizontalScrollBar().value(), self.verticalScrollBar().value()
+
+    def _pan_to(self, cell: Cell, point: QPointF) -> None:
+        """Scrolls so that a cell is at a point of the viewport, or as near as whole cells allow."""
+        width, height = self.cell_size()
+        self.horizontalScrollBar().setValue(cell[1] - int(max(point.x() - self.side_room, 0.0) // width))
+        row = self.n_depths - 1 - cell[0]
+        self.verticalScrollBar().setValue(row - int(max(point.y() - self.head_room, 0.0) // height))
 
     def relayout(self) -> None:
         """Sizes and scroll ranges in the present room."""
@@ -445,17 +458,7 @@ class LensGrid(PointedSheet[Cell]):
         if self.chosen is not None and self.chosen[0] < self.n_depths and self.chosen[1] < self.n_positions:
             depth, position = self.chosen
             self.setAccessibleDescription(
-                tr("{depth}, after {token}: {word}", depth=self.depth_name(depth), token=self._axis[position],
+                tr("{depth}, after {token}: {word}", depth=self.depth_name(depth), token=self.axis[position],
                    word=self.word(depth, position))
+                + (f" · p {self.p[depth, position]!s}" if self.ids[depth, position] >= 0 else "")
             )  # fmt: skip
-
-
-def _share(room: float, count: int, least: float, most: float) -> float:
-    """Px of a cell so that `count` of them have `room`, or where that is under `least` a whole number of them."""
-    if count * least > room:
-        return max(room, least) / max(int(room // least), 1)
-    return min(room / max(count, 1), most)
-
-
-def _whole(size: float) -> float:
-    return float(max(int(size + SLACK), 1))

@@ -7,17 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QFontMetricsF, QGuiApplication
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import Table
 from app.panels.lens import LensPanel
 from app.theme import Theme
-from app.widgets.lens_grid import TIGHT_WIDTH
+from app.widgets.lens_sizes import TIGHT_WIDTH
 from app.widgets.line_plot import Line, LinePlot
 from app.widgets.readout import parts_width
-from app.widgets.ticks import figure
 from model.loading import LoadedModel
 from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms
 from model.views.lens import token_path, token_terms, top_of
@@ -161,13 +160,11 @@ def test_hover_is_linked_both_ways(qtbot: QtBot, tmp_path: Path) -> None:
     assert panel.grid.thing_at(QPointF(panel.grid.cell_rect(3, 4).center())) == (3, 4)
     assert panel.grid.word(3, 4) in panel.readout.text()
     bench.selection.set_hover(token=6)
-    qtbot.waitUntil(lambda: panel.grid._linked == 6)
-    QTest.keyClick(panel.grid, Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert QGuiApplication.clipboard().text() == panel.readout.text()
+    qtbot.waitUntil(lambda: panel.grid.linked == 6)
 
 
 def test_tables_hold_every_number(qtbot: QtBot, tmp_path: Path) -> None:
-    panel, bench = shown(qtbot, tmp_path)
+    panel, _ = shown(qtbot, tmp_path)
     QTest.mouseClick(panel.token.tabs._segments["terms"], LEFT)
     qtbot.waitUntil(lambda: panel.token.terms is not None)
     found: list[Table] = []
@@ -179,9 +176,6 @@ def test_tables_hold_every_number(qtbot: QtBot, tmp_path: Path) -> None:
     adds = {name: float(value) for name, value in found[2][1][1:]}
     logit = adds.pop("logit")
     assert sum(adds.values()) == pytest.approx(logit, abs=1e-9)
-    QTest.mouseClick(panel.table_button, LEFT)
-    settled(qtbot, panel, bench)
-    assert [row[1].text for row in panel.table.rows] == [panel.grid.word(depth, 8) for depth in (3, 2, 1, 0)]
 
 
 def test_a_hidden_panel_asks_nothing(qtbot: QtBot, tmp_path: Path) -> None:
@@ -215,7 +209,7 @@ def test_the_colours_and_the_stripes_have_a_key_in_both_modes(qtbot: QtBot, tmp_
     assert not panel.key.isVisible()
 
 
-@pytest.mark.parametrize(("width", "size"), [(460, 1.0), (690, 1.5), (1100, 1.0)])
+@pytest.mark.parametrize(("width", "size"), [(330, 1.0), (460, 1.0), (690, 1.5), (1100, 1.0)])
 def test_the_readout_keeps_its_figures_where_words_have_no_room(
     qtbot: QtBot, tmp_path: Path, width: int, size: float
 ) -> None:
@@ -226,8 +220,8 @@ def test_the_readout_keeps_its_figures_where_words_have_no_room(
     depth, position = panel.grid.chosen or (0, 0)
     said = panel.readout.shown()
     figures = [text for text, voice in said if voice == "strong"]
-    assert figure(float(panel.grid.p[depth, position]), 3) in figures
-    assert figure(float(panel.grid.entropy[depth, position]), 3) in figures
+    assert str(panel.grid.p[depth, position]) in figures
+    assert str(panel.grid.entropy[depth, position]) in figures
     assert parts_width(panel.ctx.theme, said) <= panel.readout.width()
 
 

@@ -1,0 +1,95 @@
+"""What lies over the lens's cells and beside them: frames, the tokens at the top, the depths at the left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+
+from app.widgets.lens_sizes import CELL_WIDTH, WORD_WIDTH
+
+if TYPE_CHECKING:
+    from app.widgets.lens_grid import LensGrid
+
+PADDING = 4.0
+Span = tuple[int, int]
+
+
+def paint_overlay(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span, positions: Span) -> None:
+    """Over the cells that fill `area`, of `depths` and `positions` in sight."""
+    painter.save()
+    painter.setClipRect(area.adjusted(-1, -1, 1, 1))  # a frame is as thick at the outer cells
+    _paint_frames(painter, grid)
+    painter.restore()
+    painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
+    _paint_axis(painter, grid, positions)
+    _paint_depths(painter, grid, depths)
+    if grid.hasFocus():
+        painter.setPen(QPen(grid.theme.palette.accent, 1))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(area.adjusted(0.5, 0.5, -1, -1))
+
+
+def _paint_frames(painter: QPainter, grid: LensGrid) -> None:
+    colours = grid.theme.palette
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    if grid.linked is not None:
+        painter.setPen(QPen(colours.cursor, 1))
+        top, bottom = grid.cell_rect(grid.n_depths - 1, grid.linked), grid.cell_rect(0, grid.linked)
+        painter.drawRect(QRectF(top.topLeft(), bottom.bottomRight()).adjusted(0.5, 0.5, -1.5, -1.5))
+    for cell, colour in ((grid.chosen, colours.accent), (grid.hovered, colours.cursor)):
+        if cell is not None:
+            rect = grid.cell_rect(*cell).adjusted(-0.5, -0.5, -0.5, -0.5)
+            painter.setPen(QPen(QColor(0, 0, 0, 140), 1))
+            painter.drawRect(rect.adjusted(-1, -1, 1, 1))
+            painter.setPen(QPen(colour, 2))
+            painter.drawRect(rect)
+
+
+def _paint_axis(painter: QPainter, grid: LensGrid, positions: Span) -> None:
+    colours, (width, _) = grid.theme.palette, grid.cell_size()
+    pointed = grid.hovered or grid.chosen
+    step = max(1, int(np.ceil(grid.theme.px(CELL_WIDTH) * WORD_WIDTH / width)))
+    painter.setClipRect(QRectF(grid.side_room, 0, grid.viewport().width(), grid.head_room))
+    edge, free = float(grid.viewport().width()), grid.side_room
+    for position in range(positions[0] // step * step, positions[1], step):
+        bold = position in {pointed[1] if pointed else None, grid.linked}
+        font = grid.theme.font("mono_small", bold=bold)
+        painter.setFont(font)
+        generated = grid.first_decode is not None and position >= grid.first_decode
+        painter.setPen(colours.text if bold else colours.amber if generated else colours.secondary)
+        rect = grid.cell_rect(0, position)
+        room = QRectF(rect.left() + PADDING, 0, width * step - 2 * PADDING, grid.head_room)
+        needed = QFontMetricsF(font).horizontalAdvance(grid.axis[position])
+        if position + step >= grid.n_positions:  # none follows: it ends at the edge, and begins before its cell
+            room.setRight(edge)
+            room.setLeft(min(room.left(), max(edge - needed - 1, free)))
+        room.setRight(min(room.right(), edge))
+        text = QFontMetricsF(font).elidedText(grid.axis[position], Qt.TextElideMode.ElideRight, room.width())
+        free = room.left() + min(needed, room.width()) + PADDING
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+    painter.setClipping(False)
+
+
+def _paint_depths(painter: QPainter, grid: LensGrid, depths: Span) -> None:
+    colours, (_, height) = grid.theme.palette, grid.cell_size()
+    pointed = grid.hovered or grid.chosen
+    metrics = QFontMetricsF(grid.theme.font("hint"))
+    step = max(1, int(np.ceil(metrics.height() / height)))
+    painter.setClipRect(QRectF(0, grid.head_room, grid.side_room, grid.viewport().height()))
+    for depth in range(*depths):
+        ends = depth in (0, grid.n_depths - 1)
+        if not ends and ((depth - 1) % step or min(depth, grid.n_depths - 1 - depth) < step):
+            continue
+        bold = pointed is not None and pointed[0] == depth
+        painter.setFont(grid.theme.font("hint", bold=bold))
+        painter.setPen(colours.text if bold else colours.secondary)
+        rect = grid.cell_rect(depth, 0)
+        y = rect.center().y() - metrics.height() / 2
+        if height < metrics.height():  # lines are lower than a name: the outer ones must not be cut
+            y = max(min(y, grid.viewport().height() - metrics.height()), grid.head_room)
+        room = QRectF(0, y, grid.side_room - 6, metrics.height())
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, grid.depth_name(depth))
+    painter.setClipping(False)
