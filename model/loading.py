@@ -38,6 +38,12 @@ class LoadedModel:
     decoder: Decoder
     tokenizer: Tokenizer
     info: ModelInfo
+    mapped: prepared.MappedWeights | None = None  # where weights are read from a file as they are needed
+
+    def require_weights(self) -> None:
+        """Before weights are used. Raises WeightsCutError when the file they are mapped from was cut."""
+        if self.mapped is not None:
+            self.mapped.require_whole()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -247,9 +253,9 @@ def _open_gguf(
         found = prepared.find(digest, progress, check)
         if found is None:
             raise AssertionError("the prepared model is not what was written")
-    model = _open_prepared(place, found, digest, device, dtype, progress, check)
-    as_prepared = device.type == "cpu" and dtype == torch.float32
-    return _proved(model) if made_now or not as_prepared else model  # proved when it was made: opening stays quick
+    mapped = found.mapped() if device.type == "cpu" and dtype == torch.float32 else None
+    model = replace(_open_prepared(place, found, digest, device, dtype, progress, check), mapped=mapped)
+    return _proved(model) if made_now or mapped is None else model  # proved when it was made: opening stays quick
 
 
 def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: CheckCancel) -> None:

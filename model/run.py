@@ -462,6 +462,7 @@ class Run:
     ) -> Tensor:
         """One pass over `ids` at the end of the path, its activations kept as rows that are not named yet."""
         store = self.store
+        self.model.require_weights()
 
         def at_layer(layer: int) -> None:
             store.writing = False  # views served here may recompute layers, and listeners hear that too

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
+from model.checkpoint.errors import WeightsCutError
 from model.errors import CancelledError, DecoderscopeError
 from model.frame_writer import FrameWriter
 from model.handler_registry import HANDLERS, EngineContext, Handlers
@@ -37,7 +38,7 @@ from model.version import product_version
 
 READ_BYTES = 2**18
 GRACE_SECONDS = 0.5
-EXIT_STREAM_ENDED, EXIT_START_FAILED, EXIT_PROTOCOL = 0, 1, 2
+EXIT_STREAM_ENDED, EXIT_START_FAILED, EXIT_PROTOCOL, EXIT_WEIGHTS_CUT = 0, 1, 2, 3
 BACKGROUND_AFTER_SECONDS = 0.25  # how long a model request runs before background views are served inside it
 DEFAULT_NICE = 10
 
@@ -206,6 +207,8 @@ class Server:
         method = job.message.method
         try:
             job.check_cancel()
+            if self._context.model is not None:
+                self._context.model.require_weights()
             result, arrays = self._handlers[type(job.message)](self._context, job.message, job)
             if not isinstance(result, job.message.reply):
                 raise TypeError(f"{method} was answered with {type(result).__name__}")
@@ -213,6 +216,8 @@ class Server:
         except PreemptedError:
             return None, None
         except DecoderscopeError as error:
+            if isinstance(error, WeightsCutError):
+                self._give_up(ErrorInfo.of(error))
             return None, ErrorInfo.of(error) if not isinstance(error, OutOfMemoryError) else error
         except BaseException as error:  # Rust panics and a library's sys.exit are BaseExceptions
             if is_out_of_memory(error):
@@ -226,10 +231,17 @@ class Server:
                 details=traceback.format_exc(),
             )
 
+    def _give_up(self, why: ErrorInfo) -> None:
+        """The weights are gone from under the model: touching them would end this process without a word."""
+        log.error("%s", why.message)
+        self._exit_code = EXIT_WEIGHTS_CUT
+        self._writer.put(encode_frame(error_frame(None, why)), wait=False)
+        self._scheduler.close()
+
     def _send_error(self, job: Job, failure: DecoderscopeError | ErrorInfo) -> None:
         if job.stop == "superseded":
             failure = SupersededError()
-        elif job.stop == "cancelled":
+        elif job.stop == "cancelled" and self._exit_code != EXIT_WEIGHTS_CUT:
             failure = CancelledError()
         info = failure if isinstance(failure, ErrorInfo) else ErrorInfo.of(failure)
         self._writer.put(encode_frame(error_frame(job.id, info)), wait=False)

@@ -46,6 +46,19 @@ class BadFileError(CheckpointError):
         super().__init__(sentence + (f" {remedy}" if remedy else ""))
 
 
+class WeightsCutError(CheckpointError):
+    """The prepared copy that an open model's weights are mapped from has lost bytes: the weights are gone."""
+
+    code = "weights_cut"
+
+    def __init__(self, path: str | Path, *, found: int, expected: int) -> None:
+        self.path, self.found, self.expected = str(path), found, expected
+        super().__init__(
+            f"{shown(self.path, 300)}: was cut while the model was open: {found:,} bytes, expected {expected:,}. "
+            "Open the model again: its prepared copy is then made anew."
+        )
+
+
 class UnsupportedError(CheckpointError):
     """A model or a file kind we do not read; says what it is and what to do."""
 

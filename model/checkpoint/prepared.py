@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from model import families
 from model.checkpoint.digest import sha256_of, stamp_of
-from model.checkpoint.errors import CheckpointError
+from model.checkpoint.errors import CheckpointError, WeightsCutError
 from model.checkpoint.paths import cache_dir, free_bytes, lock, make_dir, publish, staging
 from model.checkpoint.progress import CheckCancel, Progress
 from model.version import product_version
@@ -33,6 +34,20 @@ FORMAT_VERSION = 2
 LARGEST_BYTES = 8 << 30
 WEIGHTS, TOKENIZER, MANIFEST = "weights.safetensors", "tokenizer.json", "manifest.json"
 _SAMPLES, _SAMPLE_BYTES = 64, 4096
+
+
+class MappedWeights:
+    """A weights file that tensors are mapped from: what is cut off it can be read no more (SIGBUS on POSIX)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._fd = path, os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._fd)
+        self._bytes = os.fstat(self._fd).st_size
+
+    def require_whole(self) -> None:
+        """Takes about a microsecond. Raises WeightsCutError when the file is shorter than it was."""
+        if (found := os.fstat(self._fd).st_size) < self._bytes:
+            raise WeightsCutError(self._path, found=found, expected=self._bytes)
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,10 @@ class Prepared:
     def tokenizer_path(self) -> Path:
         """Its tokenizer.json."""
         return self.directory / TOKENIZER
+
+    def mapped(self) -> MappedWeights:
+        """To watch over the file while tensors of it are in use."""
+        return MappedWeights(self.directory / WEIGHTS)
 
     def tensors(self) -> Iterable[tuple[str, Tensor]]:
         """(parameter name, tensor mapped from the file), float32, matrices in the order `lay_out` gives."""
@@ -155,6 +174,7 @@ def make(
             check_cancel()
             (staged / TOKENIZER).write_text(tokenizer_json, encoding="utf-8")
             publish(staged / WEIGHTS, staged / WEIGHTS)
+            (staged / WEIGHTS).chmod(0o444)  # it is mapped while in use: nothing should write into it by mistake
             manifest = {
                 **fields,
                 "source_sha256": source_sha256,

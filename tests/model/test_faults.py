@@ -23,6 +23,7 @@ from model.protocol.framing import MAGIC, encode_frame
 from model.protocol.run_requests import Prefill, Restore, Step, Tokenize
 from model.protocol.values import Node, SamplerSettings
 from model.protocol.wire import Request, read_value, request_frame
+from model.server import EXIT_WEIGHTS_CUT
 from tests.model.checkpoint import files
 from tests.model.engine_child import EngineChild, alive
 
@@ -94,10 +95,14 @@ def test_a_prepared_copy_that_is_damaged_is_made_again(tmp_path: Path, monkeypat
         first.result(first.ask(OpenModel(source=str(source), device="cpu")))
         before = run(first)
         [weights] = [path for path in cache.rglob("*") if path.is_file() and path.stat().st_size > 50_000]
-        os.truncate(weights, 100)  # mapped: reading on may end this process, and only this process
-        first.ask(Prefill(text="in the end"))
-        first.close()
-        first.ended(20)
+        os.truncate(weights, 100)  # mapped: to read on would end the process by SIGBUS
+        refusal = first.error(first.ask(Prefill(text="in the end")))
+        assert (
+            refusal["code"] == "weights_cut"
+            and "100 bytes" in refusal["message"]
+            and str(weights) in refusal["message"]
+        )
+        assert first.ended(20) == EXIT_WEIGHTS_CUT
     with start() as second:
         second.result(second.ask(OpenModel(source=str(source), device="cpu")))
         assert run(second) == before
