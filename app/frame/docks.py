@@ -88,10 +88,16 @@ class TitleBar(QWidget):
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        return QSize(super().sizeHint().width(), 0 if self._dock.tabbed else self._theme.px(TITLE_HEIGHT))
+        return self._hint
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(60, self.sizeHint().height())
+        return self._least
+
+    def updateGeometry(self) -> None:
+        """Kept between changes: a dock that moves has Qt ask for these sizes two thousand times."""
+        self._hint = QSize(super().sizeHint().width(), 0 if self._dock.tabbed else self._theme.px(TITLE_HEIGHT))
+        self._least = QSize(60, self._hint.height())
+        super().updateGeometry()
 
     def enterEvent(self, event: QEvent) -> None:
         super().enterEvent(event)  # type: ignore[arg-type] # QEnterEvent
