@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 
 import pytest
-from PySide6.QtGui import QColor, QFontInfo, QFontMetricsF
+from PySide6.QtGui import QColor, QFontInfo, QFontMetricsF, QTextLayout
 from PySide6.QtWidgets import QApplication
 
 from app import resources
@@ -83,6 +83,16 @@ def test_figures_are_tabular(qapp: QApplication) -> None:
 def test_the_fixed_pitch_font_is_ours(qapp: QApplication) -> None:
     assert mono_families()[0] == "JetBrains Mono"
     assert QFontInfo(Theme("dark").font("mono")).family() == "JetBrains Mono"
+
+
+@pytest.mark.parametrize("role", ["mono", "mono_small"])
+@pytest.mark.parametrize("sign", ["⏎", "⇥"])
+def test_signs_of_spaces_are_drawn_by_the_interface_font(qapp: QApplication, role: str, sign: str) -> None:
+    layout = QTextLayout(sign, Theme("dark").font(role))
+    layout.beginLayout()
+    layout.createLine()
+    layout.endLayout()
+    assert [run.rawFont().familyName() for run in layout.glyphRuns()] == ["Inter"]
 
 
 def test_icons_take_the_colour_of_the_theme(qapp: QApplication) -> None:
