@@ -55,6 +55,18 @@ def parts(row: SliderRow) -> tuple[TravelSlider, NumberBox]:
     return slider, box
 
 
+def test_a_number_box_keeps_its_height_from_the_first_paint(qtbot: QtBot, theme: Theme) -> None:
+    """A height in the style sheet replaces the one that the box was given."""
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    holder.setStyleSheet(theme.style_sheet())
+    box = NumberBox(theme, SEED, decimals=0, parent=holder)
+    box.setFixedSize(58, 26)
+    holder.show()
+    qtbot.waitExposed(holder)
+    assert (box.minimumHeight(), box.height()) == (26, 26)
+
+
 @pytest.mark.parametrize("mapping", MAPPINGS)
 @given(travel=st.floats(0, 1))
 def test_travel_and_value_are_each_others_inverse(mapping: Mapping, travel: float) -> None:
