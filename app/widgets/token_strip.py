@@ -75,7 +75,8 @@ def _group(tokens: Sequence[TokenLike], text: str, first: int, last: int) -> Gro
 class TokenStrip(PointedSheet[int]):
     """Signals carry positions; `tokenHovered` -1 when the mouse left. Setters emit nothing.
 
-    Keys: arrows, Home, End, Page keys move the cursor and select; Enter selects what is under it again.
+    Rows show whole or not at all: it scrolls from row to row. Keys: arrows, Home, End, Page keys move the cursor and
+    select; Enter selects what is under it again.
     """
 
     tokenHovered = Signal(int)
@@ -94,6 +95,9 @@ class TokenStrip(PointedSheet[int]):
         self._selected: int | None = None
         self._marked = (0, 0)
         self._flow: Flow | None = None
+        self._first, self._top = 0, 0.0
+        """The row that is drawn at the top, and px of the rows above it."""
+        self.verticalScrollBar().valueChanged.connect(self._scroll)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         theme.changed.connect(self._restyle)
 
@@ -135,12 +139,12 @@ class TokenStrip(PointedSheet[int]):
 
     def reveal(self, index: int) -> None:
         """Scrolls a token into sight."""
-        rect, height = self.chip_rect(index), self.viewport().height()
-        bar = self.verticalScrollBar()
-        if rect.top() < 0:
-            bar.setValue(bar.value() + int(rect.top()) - ROW_GAP)
-        elif rect.bottom() > height:
-            bar.setValue(bar.value() + int(rect.bottom() - height) + ROW_GAP)
+        tops, row = self._layout().tops, int(self._layout().row[index])
+        bar, shown = self.verticalScrollBar(), self.rows_shown()
+        if row < shown.start:
+            bar.setValue(round(tops[row]))
+        elif row >= shown.stop:
+            bar.setValue(round(tops[self._first_before(row)]))
 
     def set_hovered(self, index: int | None) -> None:
         index = self._inside(index)
@@ -166,14 +170,21 @@ class TokenStrip(PointedSheet[int]):
         """Where chip `index` is drawn, in the viewport."""
         layout = self._layout()
         row = int(layout.row[index])
-        bottom = float(layout.tops[row + 1]) - ROW_GAP - self.verticalScrollBar().value()
+        bottom = float(layout.tops[row + 1]) - ROW_GAP - self._top
         height = self._chip_height()
         return QRectF(float(layout.left[index]), bottom - height, float(layout.width[index]), height)
 
     def thing_at(self, point: QPointF) -> int | None:
         if not self._pieces:
             return None
-        return self._layout().at(point.x(), point.y() + self.verticalScrollBar().value())
+        thing = self._layout().at(point.x(), point.y() + self._top)
+        return thing if thing is not None and int(self._layout().row[thing]) in self.rows_shown() else None
+
+    def rows_shown(self) -> range:
+        """The rows that show whole from the first one in sight; at least that one."""
+        tops, first = self._layout().tops, self._first
+        end = int(np.searchsorted(tops[1:], tops[first] + self.viewport().height() + ROW_GAP, side="right"))
+        return range(first, min(max(end, first + 1), len(tops) - 1))
 
     def content_height(self) -> int:
         """Height of all rows at the present width."""
@@ -194,8 +205,7 @@ class TokenStrip(PointedSheet[int]):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font("mono"))
         layout = self._layout()
-        top = self.verticalScrollBar().value()
-        rows = layout.rows_between(top, top + self.viewport().height())
+        rows = self.rows_shown()
         if not rows:
             return
         first, end = int(layout.starts[rows.start]), int(layout.starts[rows.stop])
@@ -208,12 +218,14 @@ class TokenStrip(PointedSheet[int]):
     def resizeEvent(self, _event: QResizeEvent) -> None:
         """What was in sight stays so: the end, or the first token that was."""
         bar = self.verticalScrollBar()
-        at_end, first = 0 < bar.maximum() == bar.value(), self.thing_at(QPointF(4, self._chip_height() / 2))
+        at_end, first = 0 < bar.maximum() == bar.value(), 0
+        if self._pieces:
+            first = int(self._layout().starts[self._first])
         self._relayout()
         if at_end:
             bar.setValue(bar.maximum())
-        elif bar.value() and first is not None:
-            bar.setValue(bar.value() + int(self.chip_rect(first).top()))
+        elif bar.value() and first < len(self._pieces):
+            bar.setValue(round(self._layout().tops[int(self._layout().row[first])]))
 
     def choose(self, thing: int) -> None:
         self.set_selected(thing, reveal=False)
@@ -249,7 +261,7 @@ class TokenStrip(PointedSheet[int]):
             return 0 if key == Key.Key_Home else last
         if key in (Key.Key_Return, Key.Key_Enter):
             return here
-        page = max(1, int(self.viewport().height() // (self._chip_height() + ROW_GAP)) - 1)
+        page = max(1, len(self.rows_shown()) - 1)
         vertical = {Key.Key_Up: -1, Key.Key_Down: 1, Key.Key_PageUp: -page, Key.Key_PageDown: page}.get(key)
         sideways = {Key.Key_Left: -1, Key.Key_Right: 1}.get(key)
         if vertical is None and sideways is None:
@@ -350,8 +362,22 @@ class TokenStrip(PointedSheet[int]):
         bar, height = self.verticalScrollBar(), self.viewport().height()
         bar.setPageStep(height)
         bar.setSingleStep(round(self._chip_height() + ROW_GAP))
-        beyond = self.content_height() - height
-        bar.setRange(0, beyond if beyond > ROW_GAP else 0)  # the last rows' gap is nothing to scroll to
+        rows = len(self._layout().tops) - 1 if self._pieces else 0
+        bar.setRange(0, round(self._layout().tops[self._first_before(rows - 1)]) if rows else 0)
+        self._scroll()
+
+    def _first_before(self, row: int) -> int:
+        """The first row from which on `row` is still whole."""
+        tops = self._layout().tops
+        least = tops[row + 1] - ROW_GAP - self.viewport().height()
+        return min(row, int(np.searchsorted(tops[:-1], least, side="left")))
+
+    def _scroll(self) -> None:
+        """Draws from the row on that the scroll bar's value is in."""
+        tops = self._layout().tops
+        at = self.verticalScrollBar().value() + 0.5
+        self._first = max(0, int(np.searchsorted(tops[:-1], at, side="right")) - 1) if self._pieces else 0
+        self._top = float(tops[self._first]) if self._pieces else 0.0
         self.viewport().update()
 
     def _chip_height(self) -> float:

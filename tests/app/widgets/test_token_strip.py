@@ -190,3 +190,22 @@ def test_what_was_in_sight_stays_in_sight_at_another_width(strip: TokenStrip, qt
         strip.resize(width, 70)
         assert strip.viewport().rect().contains(strip.chip_rect(seen).center().toPoint())
         seen = strip.thing_at(QPointF(4, 10)) or seen
+
+
+@pytest.mark.parametrize("height", [48, 63, 90, 131, 300])
+def test_rows_show_whole_at_any_height_and_place_of_the_bar(strip: TokenStrip, height: int) -> None:
+    strip.set_tokens(PIECES * 6, groups=[Group(first=7, last=9, text="你")])
+    strip.resize(260, height)
+    bar = strip.verticalScrollBar()
+    for value in range(bar.maximum() + 1):
+        bar.setValue(value)
+        rows = [int(strip._layout().row[i]) for i in range(len(PIECES) * 6)]
+        shown = [strip.chip_rect(i) for i, row in enumerate(rows) if row in strip.rows_shown()]
+        assert shown[0].top() >= 0
+        assert shown[-1].bottom() <= strip.viewport().height()
+    assert strip.rows_shown().stop == rows[-1] + 1  # the bar's end is the last row
+    strip.reveal(30)
+    assert rows[30] in strip.rows_shown()
+    bar.setValue(0)
+    hidden = strip.chip_rect(rows.index(strip.rows_shown().stop)) if strip.rows_shown().stop <= rows[-1] else None
+    assert hidden is None or strip.thing_at(hidden.center()) is None
