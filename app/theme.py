@@ -237,22 +237,17 @@ def ui_families() -> tuple[str, ...]:
     """The system's interface font, or ours where it has none, then fonts with symbols and Chinese."""
     system = QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)).family()
     if system in _BARE:
-        system = _inter() or system
+        system = _load("Inter-Regular.otf", "Inter-SemiBold.otf") or system
     return (system, *_SYMBOL_FAMILIES, *_CJK_FAMILIES)
 
 
 @lru_cache(maxsize=1)
 def mono_families() -> tuple[str, ...]:
     """Our fixed-pitch font, then the system's, then fonts with symbols and Chinese. The signs of spaces (⏎ ⇥), which
-    ours has not, come from our interface font: squeezed into a fixed pitch they are smudges."""
-    ours = [family for family in (_load("JetBrainsMono-Regular.ttf", "JetBrainsMono-Bold.ttf"), _inter()) if family]
+    ours has not, have a font of their own: squeezed into a fixed pitch they are smudges."""
+    ours = _load("JetBrainsMono-Regular.ttf", "JetBrainsMono-Bold.ttf"), _load("Signs-Regular.otf", "Signs-Bold.otf")
     system = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
-    return (*ours, system, "DejaVu Sans Mono", *_SYMBOL_FAMILIES, *_CJK_FAMILIES)
-
-
-@lru_cache(maxsize=1)
-def _inter() -> str:
-    return _load("Inter-Regular.otf", "Inter-SemiBold.otf")
+    return (*filter(None, ours), system, "DejaVu Sans Mono", *_SYMBOL_FAMILIES, *_CJK_FAMILIES)
 
 
 def _load(*names: str) -> str:

@@ -87,12 +87,12 @@ def test_the_fixed_pitch_font_is_ours(qapp: QApplication) -> None:
 
 @pytest.mark.parametrize("role", ["mono", "mono_small"])
 @pytest.mark.parametrize("sign", ["⏎", "⇥"])
-def test_signs_of_spaces_are_drawn_by_the_interface_font(qapp: QApplication, role: str, sign: str) -> None:
+def test_signs_of_spaces_are_drawn_by_a_font_of_their_own(qapp: QApplication, role: str, sign: str) -> None:
     layout = QTextLayout(sign, Theme("dark").font(role))
     layout.beginLayout()
     layout.createLine()
     layout.endLayout()
-    assert [run.rawFont().familyName() for run in layout.glyphRuns()] == ["Inter"]
+    assert [run.rawFont().familyName() for run in layout.glyphRuns()] == ["Decoderscope Signs"]
 
 
 def test_icons_take_the_colour_of_the_theme(qapp: QApplication) -> None:
