@@ -8,13 +8,25 @@ import numpy as np
 
 from app.i18n import tr
 from app.panels.block_walk_words import axis_name
+from app.widgets.heatmap import HeatMap
 from app.widgets.readout import Part
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from app.widgets.folding import Folded
-    from app.widgets.heatmap import HeatMap
     from model.protocol.walk_requests import WalkAxis, WalkOp
+
+
+class ResultMap(HeatMap):
+    """A heat map whose `teller` has the words of its readout."""
+
+    teller: Callable[[], list[Part]] | None = None
+
+    def readout(self, *, brief: int = 0) -> list[Part]:
+        parts = self.teller() if self.teller is not None and not self._message else []
+        return [(text.replace("   ", " "), voice) for text, voice in parts] if brief else parts
 
 
 def cell_parts(heat: HeatMap, op: WalkOp, axes: tuple[WalkAxis, WalkAxis], folded: Folded | None) -> list[Part]:

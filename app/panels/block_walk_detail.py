@@ -13,14 +13,13 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QSta
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import number, table_text
-from app.panels.block_walk_cell import cell_parts
+from app.panels.block_walk_cell import ResultMap, cell_parts
 from app.panels.block_walk_texts import OpWords
 from app.panels.block_walk_words import axis_name, list_title, list_value, parts_title, shape_words, statistics
 from app.widgets.bar_table import BarTable
-from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.colour_bar import BarText, scale_words, with_ends
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.folding import Floats, Folded, fold
-from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable
@@ -90,8 +89,8 @@ class DetailView(QWidget):
         self.formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.formula.setWordWrap(True)
         self.stats = Readout(theme)
-        self.heat = HeatMap(theme, tr("Result of the operation"), options=Options(square=False, readout=False))
-        self.heat.describer = lambda: "".join(text for text, _ in self._cell_parts())
+        self.heat = ResultMap(theme, tr("Result of the operation"), options=Options(square=False))
+        self.heat.teller = self._cell_parts
         self.table = MatrixTable(theme, tr("Result of the operation"))
         self.readout = Readout(theme)
         self.list_title = ElidedLabel()
@@ -232,7 +231,7 @@ class DetailView(QWidget):
         levels = Levels(low=reply.low, high=reply.high, scale=message.scale, signed=message.op not in SHARES)
         self.heat.set_message("")
         self.heat.set_shape(*reply.shape)
-        self._set_colours(levels, pooled=reply.pooled)
+        self._set_colours(levels, pooled=reply.pooled, beyond=max(-reply.data_low, reply.data_high) > levels.high)
         tile = Tile(
             pixels=np.ascontiguousarray(arrays["pixels"]), rows=reply.rows, cols=reply.cols,
             values=arrays.get("values"), signed=levels.signed,
@@ -281,7 +280,7 @@ class DetailView(QWidget):
         self.heat.col_axis.numbered = self.folded is None or not cols
         # Where it is low, a folded row needs its room more than the numbers of its lines: the readout has them.
         axes = self.folded is None or self.heat.height() >= self._ctx.theme.px(LEAST_AXES)
-        self.heat.options = Options(square=False, readout=False, axes=axes)
+        self.heat.options = Options(square=False, axes=axes)
         if self.heat.shape != shape:
             self.heat.clear()
             self.heat.set_shape(*shape)
@@ -289,14 +288,17 @@ class DetailView(QWidget):
         self.heat.set_axis_tokens(rows[: shape[0]], cols[: shape[1]])
         self.table.blocks.set_matrix(shape, names[0] or rows[: shape[0]], names[1] or cols[: shape[1]])
 
-    def _set_colours(self, levels: Levels, *, pooled: bool) -> None:
+    def _set_colours(self, levels: Levels, *, pooled: bool, beyond: bool = False) -> None:
+        """`beyond`: there are values outside the levels."""
         name = colormap_for(self._ctx.settings.panel("attention").get("colormap", "viridis"), signed=levels.signed)
-        self.heat.set_lut(lut(name))
+        self.heat.set_lut(with_ends(lut(name)) if beyond else lut(name))
         words = scale_words(levels.scale, fixed=False)
+        if beyond:
+            words += f" · {tr('beyond it: dark')}"
         if pooled:
             words += f" · {tr('strongest of each pixel')}"
         middle = float(levels.value(np.array([0.5]))[0])
-        self.heat.set_bar(BarText(values=(levels.low, middle, levels.high), scale=words))
+        self.heat.set_bar(BarText(values=(levels.low, middle, levels.high), scale=words, beyond=beyond))
 
     def _show_list(self) -> None:
         assert self.shown is not None
@@ -454,6 +456,7 @@ class DetailView(QWidget):
         column.addLayout(self._facts)
         column.addLayout(holder, 1)
         column.addWidget(self.readout)
+        self.readout.hide()
 
     def _connect(self) -> None:
         self.what.keyChanged.connect(lambda _key: self._on_what())
@@ -464,11 +467,16 @@ class DetailView(QWidget):
         self.heat.copyWanted.connect(self._copy)
         self.heat.tableWanted.connect(lambda: self.table_button.setChecked(True))
         self.table.blocks.blockWanted.connect(self._ask_block)
-        self.table_button.toggled.connect(lambda shown: self.picture.setCurrentIndex(int(shown)))
+        self.table_button.toggled.connect(self._show_table)
         self.list.positionHovered.connect(self._on_list_hover)
         self.list.positionClicked.connect(self._on_list_click)
         self.back.clicked.connect(self.closed)
         self._ctx.theme.changed.connect(self._restyle)
+
+    def _show_table(self, shown: bool) -> None:
+        """The map has its readout beside its colour bar, the table under it."""
+        self.picture.setCurrentIndex(int(shown))
+        self.readout.setVisible(shown)
 
     def _on_what(self) -> None:
         self._asked = None

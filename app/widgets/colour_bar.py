@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QImage, QPainter
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPolygonF
 
 from app.i18n import tr
 from app.widgets.ticks import short
@@ -15,16 +17,28 @@ if TYPE_CHECKING:
     from app.theme import Theme
     from app.widgets.heatmap_image import Colours
 
-THICKNESS = 8.0
+THICKNESS, TIP = 8.0, 6.0
+"""Px of the map across, and of the point at either end that stands for values beyond it."""
+DARKER = 0.4
 PLACES = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BarText:
-    """What is printed: values at the places 0, ½ and 1 of the bar, and the scale's name with what bounds it."""
+    """What is printed: values at the places 0, ½ and 1 of the bar, and the scale's name with what bounds it. `beyond`:
+    there are values outside of it, in the colours of `with_ends`."""
 
     values: tuple[float, float, float]
     scale: str
+    beyond: bool = False
+
+
+def with_ends(lut: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(256, 3 or 4) colours whose first and last, those of values outside the levels, are told from the rest."""
+    table = lut.copy()
+    for end in (1, -1):
+        table[end, :3] = (table[end, :3] * DARKER).astype(np.uint8)
+    return table
 
 
 def scale_words(scale: str, *, fixed: bool) -> str:
@@ -43,9 +57,13 @@ def draw_bar(painter: QPainter, theme: Theme, rect: QRectF, table: Colours, text
     x = rect.right() - metrics.horizontalAdvance(high)
     painter.setPen(theme.palette.secondary)
     painter.drawText(QPointF(x, baseline), high)
-    bar = QRectF(x - 6 - length, rect.center().y() - THICKNESS / 2, length, THICKNESS)
-    _draw_map(painter, bar, table)
-    x = bar.left() - 6 - metrics.horizontalAdvance(low)
+    tip = TIP + 1 if text.beyond else 0.0
+    bar = QRectF(x - 6 - tip - length, rect.center().y() - THICKNESS / 2, length, THICKNESS)
+    if text.beyond:
+        _draw_tips(painter, bar, table)
+        painter.setPen(theme.palette.secondary)
+    _draw_map(painter, bar, table[1:-1] if text.beyond else table)
+    x = bar.left() - tip - 6 - metrics.horizontalAdvance(low)
     painter.drawText(QPointF(x, baseline), low)
     words = metrics.elidedText(text.scale, Qt.TextElideMode.ElideRight, max(0.0, x - 12 - rect.left()))
     painter.drawText(QPointF(x - 12 - metrics.horizontalAdvance(words), baseline), words)
@@ -58,6 +76,7 @@ def bar_width(theme: Theme, text: BarText, length: float) -> float:
     """Px that `draw_bar` needs with all its words."""
     metrics = QFontMetricsF(theme.font("hint"))
     ends = metrics.horizontalAdvance(short(text.values[0])) + metrics.horizontalAdvance(short(text.values[2]))
+    ends += 2 * (TIP + 1) if text.beyond else 0
     return length + ends + 12 + 12 + metrics.horizontalAdvance(text.scale)
 
 
@@ -65,3 +84,11 @@ def _draw_map(painter: QPainter, bar: QRectF, table: Colours) -> None:
     line = table[1:].copy()
     image = QImage(line.data, len(line), 1, 4 * len(line), QImage.Format.Format_RGB32)
     painter.drawImage(bar, image)
+
+
+def _draw_tips(painter: QPainter, bar: QRectF, table: Colours) -> None:
+    painter.setPen(Qt.PenStyle.NoPen)
+    for x, way, colour in ((bar.left() - 1, -TIP, table[1]), (bar.right() + 1, TIP, table[-1])):
+        painter.setBrush(QColor.fromRgb(int(colour)))
+        points = [QPointF(x, bar.top()), QPointF(x + way, bar.center().y()), QPointF(x, bar.bottom())]
+        painter.drawPolygon(QPolygonF(points))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,8 +75,6 @@ class HeatMap(QWidget):
         self.view = View.whole(0, 0)
         self.boundary: int | None = None
         self.col_boundary: int | None = None
-        self.describer: Callable[[], str] | None = None
-        """Says what the cell pointed at is, where rows and columns are no queries and keys."""
         self.bar: BarText | None = None
         self.hovered: Cell | None = None
         self.linked: int | None = None
@@ -460,7 +458,7 @@ class HeatMap(QWidget):
         if cell is not None and self.tiles and self.value_of(cell) is None and cell != self._asked:
             self._asked = cell
             self.valueWanted.emit(*cell)
-        self.setAccessibleDescription(self.describer() if self.describer else self.readout_text())
+        self.setAccessibleDescription(self.readout_text())
         self.described.emit()
 
     def _changed_view(self) -> None:

@@ -97,8 +97,10 @@ class GetWalk(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class WalkTensorReply:
-    """`shape`: of the whole matrix; the rest as in MatrixReply. `total`: largest difference between the sum of the
-    parts and the operation's result, over the result's largest magnitude (NaN for positions)."""
+    """`shape`: of the whole matrix; the rest as in MatrixReply. Of a result at every position the colours (`low`,
+    `high`) end before values far beyond all others (up to `data_low`, `data_high`), which saturate. `total`: largest
+    difference between the sum of the parts and the operation's result, over the result's largest magnitude (NaN for
+    positions)."""
 
     shape: tuple[int, int]
     rows: tuple[int, int]

@@ -23,6 +23,8 @@ EXACT_CELLS = 65_536
 KEPT = "walk.tensor"
 MOST_KEPT = 1 << 25
 """Numbers of one matrix, kept while it is looked at (128 MiB)."""
+TYPICAL, FAR = 0.99, 8.0
+"""The share of values that the colours span, where the largest is so many times as large as those."""
 RENAMED = {"attn.concat": "attn.z"}
 
 
@@ -34,12 +36,14 @@ def tensor_reply(
     progress: ProgressReport | None = None,
 ) -> tuple[WalkTensorReply, dict[str, Array]]:
     """The answer to GetWalkTensor."""
-    values, total = _whole(run, message, yield_point, progress)
+    values, total, top = _whole(run, message, yield_point, progress)
     rows, cols = _clip(message.rows, values.shape[0]), _clip(message.cols, values.shape[1])
     part = values[slice(*rows), slice(*cols)]
     shown = shrink(part, max(message.height, 1), max(message.width, 1))
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    levels = Levels.spanning(low, high, scale=message.scale, signed=message.op not in SHARES)
+    signed = message.op not in SHARES
+    most = min(top, max(abs(low), abs(high))) if signed and message.what == "positions" else np.inf
+    levels = Levels.spanning(max(low, -most), min(high, most), scale=message.scale, signed=signed)
     arrays: dict[str, Array] = {"pixels": levels.pixels(shown)}
     if shown.shape == part.shape and part.size <= EXACT_CELLS:
         arrays["values"] = np.ascontiguousarray(part)
@@ -66,13 +70,14 @@ def _clip(asked: tuple[int, int], count: int) -> tuple[int, int]:
 
 def _whole(
     run: Run, message: GetWalkTensor, yield_point: YieldPoint, progress: ProgressReport | None
-) -> tuple[Floats, float]:
-    """The whole matrix, kept until another is asked for: zooming asks for its rectangles one after the other."""
+) -> tuple[Floats, float, float]:
+    """The whole matrix with `total` and `typical_top`, kept until another is asked for: zooming asks for its rectangles
+    one after the other."""
     at = (message.place, message.op, message.what, message.position, message.layer, message.head, run.length,
           run.current)  # fmt: skip
     kept = run.derived.get(KEPT)
     if isinstance(kept, tuple) and kept[0] == at:
-        return kept[1], kept[2]
+        return kept[1], kept[2], kept[3]
     check_position(run, "position", message.position)
     run.check_layer(message.layer)
     total = float("nan")
@@ -80,8 +85,20 @@ def _whole(
         values, total = parts(run, message.op, message.layer, message.head, message.position)
     else:
         values = at_positions(run, message.op, message.layer, message.head, yield_point=yield_point, progress=progress)
-    run.derived[KEPT] = (at, values, total)
-    return values, total
+    top = typical_top(values)
+    run.derived[KEPT] = (at, values, total, top)
+    return values, total, top
+
+
+def typical_top(values: Floats) -> float:
+    """The magnitude where the colours end: under it lie all values, or, where a few are far beyond the others, the
+    share `TYPICAL` of them. The first token's stream holds numbers hundreds of times as large as all the rest."""
+    sizes = np.abs(values[np.isfinite(values)])
+    if not len(sizes):
+        return float("inf")
+    at = min(int(TYPICAL * len(sizes)), len(sizes) - 1)
+    usual, largest = float(np.partition(sizes, at)[at]), float(sizes.max())
+    return usual if 0 < usual * FAR < largest else largest
 
 
 @torch.inference_mode()

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetricsF, QGuiApplication
+from PySide6.QtGui import QColor, QFontMetricsF, QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
@@ -21,8 +21,9 @@ from app.widgets.folding import fold, strongest
 from app.widgets.info_button import InfoPopup
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
+from model.colormaps import Levels
 from model.loading import LoadedModel
-from model.protocol.walk_requests import GetWalk, GetWalkTensor
+from model.protocol.walk_requests import GetWalk, GetWalkTensor, WalkTensorReply
 from tests.app.model_bench import ModelBench
 from tests.model.family_cases import CASES
 from tests.model.reference import decoder_for, reference
@@ -300,6 +301,28 @@ def test_the_kind_of_an_operation_chooses_its_map_and_the_scale_in_force_its_lev
     assert panel.detail.heat.bar is not None and panel.detail.heat.bar.scale.startswith("linear")
 
 
+def test_colours_of_all_positions_end_before_a_few_values_far_beyond_the_others(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel.detail.what.set_key("positions")
+    panel.detail._on_what()
+    settled(qtbot, panel, bench)
+    bar = panel.detail.heat.bar
+    assert bar is not None and not bar.beyond and "dark" not in bar.scale
+    reply = WalkTensorReply(shape=(2, 2), rows=(0, 2), cols=(0, 2), pooled=False, low=-3.0, high=3.0, data_low=-2.0,
+                            data_high=900.0, total=0.0, run_id=1, length=2)  # fmt: skip
+    asked = panel.detail._asked
+    assert asked is not None
+    values = np.array([[1, 900], [-2, 0]], np.float32)
+    pixels = Levels(low=-3.0, high=3.0, signed=True).pixels(values)
+    panel.detail._on_tensor(reply, {"pixels": pixels, "values": values}, asked)
+    bar, table = panel.detail.heat.bar, panel.detail.heat.table
+    assert bar is not None and bar.beyond and bar.scale.endswith("beyond it: dark")
+    assert (bar.values[0], bar.values[2]) == (-3.0, 3.0)
+    light = [QColor.fromRgb(int(table[pixel])).lightness() for pixel in (254, pixels[0, 1])]
+    assert light[1] < light[0] / 2  # the cell that is beyond
+    assert panel.detail.heat.value_of((0, 1)) == 900.0
+
+
 def test_masked_cells_of_cards_take_the_new_theme_s_colour(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench = shown(qtbot, tmp_path)
     before = panel.cards._tables[True][0]
@@ -316,8 +339,10 @@ def test_a_low_dock_keeps_the_readout_in_sight_and_a_formula_is_one_line_of_a_ca
     for name in ("attn.norm", "attn.pattern", "mlp.down"):
         panel._choose(ids(panel).index(name))
         settled(qtbot, panel, bench)
-        readout = panel.detail.readout
-        assert readout.mapTo(panel, readout.rect().bottomLeft()).y() < panel.height()
+        heat = panel.detail.heat
+        readout = heat.geometry_now().readout
+        assert readout.width() > 300
+        assert heat.mapTo(panel, readout.bottomLeft().toPoint()).y() < panel.height()
     font = QFontMetricsF(panel.ctx.theme.font("mono_small"))
     assert panel.walk is not None
     lines = {op.id: panel.cards.formula_line(index) for index, op in enumerate(panel.walk.ops)}

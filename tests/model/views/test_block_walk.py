@@ -12,7 +12,7 @@ from model.protocol.values import SamplerSettings
 from model.protocol.walk_requests import GetWalk, GetWalkTensor, WalkReply
 from model.run import Run
 from model.views.block_walk import walk_reply
-from model.views.walk_parts import PARTS, tensor_reply
+from model.views.walk_parts import PARTS, tensor_reply, typical_top
 from tests.model.family_cases import CASES, Case
 from tests.model.reference import TOLERANCE, Reference, decoder_for, reference
 from tests.model.tiny import loaded, made, random_ids, run_of
@@ -115,6 +115,17 @@ def test_all_positions_are_what_each_position_s_walk_says() -> None:
         each = np.stack([ops[op.id][row] for _, ops in walks])
         assert reply.shape == each.shape
         _near(arrays["values"], each)
+
+
+def test_colours_end_before_the_few_values_that_are_far_beyond_all_others() -> None:
+    values = np.random.default_rng(0).normal(size=(20, 500)).astype(np.float32)
+    assert typical_top(values) == np.abs(values).max()
+    values[0, 3:9] = (900, -400, 700, np.nan, 300, -300)
+    sizes = np.abs(values[np.isfinite(values)])
+    top = typical_top(values)
+    assert 2 < top < 4 and 0.985 < (sizes <= top).mean() < 0.995
+    assert typical_top(np.zeros((2, 2), np.float32)) == 0.0
+    assert typical_top(np.full((2, 2), np.nan, np.float32)) == np.inf
 
 
 def test_a_part_of_a_large_matrix_is_pooled_and_exact_when_close() -> None:
