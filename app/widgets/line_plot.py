@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,7 +18,8 @@ from app.i18n import tr
 from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
 from app.widgets.free_place import free_place
-from app.widgets.ticks import decades, figure, named_ticks, short, ticks
+from app.widgets.line_frame import Frame, value_range
+from app.widgets.ticks import decades, figure, longest_short, named_ticks, short, ticks
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -41,6 +43,14 @@ class Line:
     right: bool = False
     key: str = ""
 
+    @cached_property
+    def widest(self) -> str:
+        """A figure as wide as `short` makes of any of the values."""
+        seen = self.y[np.isfinite(self.y)]
+        sizes = np.abs(seen[seen != 0])
+        sign = "-" if bool((seen < 0).any()) else ""
+        return sign + (longest_short(float(sizes.min()), float(sizes.max())) if len(sizes) else "0")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
@@ -50,30 +60,6 @@ class Mark:
     y: float
     colour: str = "text"
     text: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Frame:
-    """The rectangle of the plot and the values at its edges."""
-
-    plot: QRectF
-    x: tuple[float, float]
-    left: tuple[float, float]
-    right: tuple[float, float]
-    log: bool = False
-    ticks: list[float] = field(default_factory=list)
-
-    def px(self, x: float) -> float:
-        return self.plot.left() + (x - self.x[0]) / (self.x[1] - self.x[0]) * self.plot.width()
-
-    def py(self, y: Floats, *, right: bool = False) -> Floats:
-        low, high = self.right if right else self.left
-        if self.log and not right:
-            y, low, high = np.log10(np.maximum(y, 1e-30)), math.log10(low), math.log10(high)
-        # Outside values end at the edge of the plot, not somewhere on the widget beyond it.
-        share = np.clip((y - low) / (high - low), -0.02, 1.02)
-        placed: Floats = self.plot.bottom() - share * self.plot.height()
-        return placed
 
 
 class LinePlot(QWidget):
@@ -109,7 +95,7 @@ class LinePlot(QWidget):
         self._cursor: float | None = None
         self._hovered: float | None = None
         self._scene: QPixmap | None = None
-        self._found: _Frame | None = None
+        self._found: Frame | None = None
         self.setAccessibleName(label)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -155,7 +141,7 @@ class LinePlot(QWidget):
 
     # geometry
 
-    def frame(self) -> _Frame:
+    def frame(self) -> Frame:
         """Where things are at the present size."""
         if self._found is None:
             self._found = self._lay_out()
@@ -236,11 +222,11 @@ class LinePlot(QWidget):
         self._scene = self._found = self._mark_places = None
         self.update()
 
-    def _lay_out(self) -> _Frame:
+    def _lay_out(self) -> Frame:
         metrics = QFontMetricsF(self._theme.font("hint"))
         drawn = [line for line in self.lines if line.style != "bars" and np.isfinite(line.y).any()]
-        left = _range([line.y for line in drawn if not line.right], log=self._log, zero=self._zero)
-        right = _range([line.y for line in drawn if line.right], log=False)
+        left = value_range([line.y for line in drawn if not line.right], log=self._log, zero=self._zero)
+        right = value_range([line.y for line in drawn if line.right], log=False)
         line = metrics.height()
         rows = self._legend_rows(metrics)
         height = max(self.height() - (rows + 1.5) * line - 4, 10)
@@ -256,7 +242,7 @@ class LinePlot(QWidget):
         plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -far - 4, -line - 4)
         xs = [line.x for line in drawn if len(line.x)]
         x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
-        return _Frame(
+        return Frame(
             plot=plot, x=x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5), left=left, right=right, log=self._log,
             ticks=marks,
         )  # fmt: skip
@@ -265,8 +251,9 @@ class LinePlot(QWidget):
         return [line for line in self.lines if line.name]
 
     def _legend_width(self, line: Line, metrics: QFontMetricsF) -> float:
-        # Room for a figure is kept, so that a moving mouse moves nothing.
-        return 18 + metrics.horizontalAdvance(line.name + " −00.0" * (line.style == "line")) + GAP
+        # Room for the line's widest figure is kept, so that a moving mouse moves nothing.
+        figures = f" {line.widest}" if line.style == "line" else ""
+        return 18 + metrics.horizontalAdvance(line.name + figures) + GAP
 
     def _legend_room(self, metrics: QFontMetricsF) -> float:
         """Where a row of the legend ends: what the vertical axis is called stands at its right; where there are two, at
@@ -312,7 +299,7 @@ class LinePlot(QWidget):
         painter.end()
         return pixmap
 
-    def _paint_axes(self, painter: QPainter, frame: _Frame, metrics: QFontMetricsF) -> None:
+    def _paint_axes(self, painter: QPainter, frame: Frame, metrics: QFontMetricsF) -> None:
         colours, plot = self._theme.palette, frame.plot
         for value in frame.ticks:
             y = round(float(frame.py(np.array([value]))[0])) + 0.5
@@ -344,7 +331,7 @@ class LinePlot(QWidget):
                 painter.drawText(QPointF(left, baseline), text)
                 free = left + width + 6
 
-    def _paint_line(self, painter: QPainter, frame: _Frame, line: Line) -> None:
+    def _paint_line(self, painter: QPainter, frame: Frame, line: Line) -> None:
         colour = QColor(getattr(self._theme.palette, line.colour))
         if not len(line.x):
             return
@@ -374,7 +361,7 @@ class LinePlot(QWidget):
         points = [QPointF(px, py) for px, py in zip(x[kept].tolist(), y[kept].tolist(), strict=True)]
         painter.drawPolyline(QPolygonF(points))
 
-    def _paint_overlay(self, painter: QPainter, frame: _Frame) -> None:
+    def _paint_overlay(self, painter: QPainter, frame: Frame) -> None:
         colours, plot = self._theme.palette, frame.plot
         font = self._theme.font("hint")
         metrics = QFontMetricsF(font)
@@ -420,7 +407,7 @@ class LinePlot(QWidget):
         frame = self.frame()
         return QPointF(frame.px(mark.x), float(frame.py(np.array([mark.y]))[0]))
 
-    def _paint_marks(self, painter: QPainter, frame: _Frame) -> None:
+    def _paint_marks(self, painter: QPainter, frame: Frame) -> None:
         for mark, place in zip(self._marks, self.mark_places(), strict=True):
             at = self._mark_at(mark)
             if not frame.plot.adjusted(-6, -6, 6, 6).contains(at):
@@ -483,18 +470,3 @@ class LinePlot(QWidget):
         self.setAccessibleDescription(
             f"{self._x_name} {self._x_names.get(self._cursor, figure(self._cursor))}: " + ", ".join(values)
         )
-
-
-def _range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tuple[float, float]:
-    """The lowest and highest value with a little room; with `zero` 0 is in it, unless it is logarithmic."""
-    seen = [part[np.isfinite(part) & ((part > 0) | (not log))] for part in values]
-    seen = [part for part in seen if len(part)]
-    if not seen:
-        return (0.1, 1.0) if log else (0.0, 1.0)
-    low, high = min(float(part.min()) for part in seen), max(float(part.max()) for part in seen)
-    if log:
-        return low / 1.3, max(high * 1.3, low * 1.7)
-    if zero:
-        low, high = min(low, 0.0), max(high, 0.0)
-    room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
-    return (low - room if low < 0 or not zero else 0.0), high + room

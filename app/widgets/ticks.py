@@ -77,8 +77,16 @@ def figure(value: float, digits: int = 4) -> str:
 def short(value: float) -> str:
     """A value for an axis: three significant digits, no trailing zeros."""
     if value == 0 or not math.isfinite(value):
-        return f"{value:.0f}"
+        return f"{value:.0f}" if value else "0"
     if not 1e-3 <= abs(value) < 1e6:
         return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
     text = f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def longest_short(least: float, most: float) -> str:
+    """A text as long as the longest that `short` makes of sizes from `least` to `most` (over 0)."""
+    first, last = math.floor(math.log10(least)), math.floor(math.log10(most))
+    # Of each power of ten one value with three digits; beyond these powers the digits are those of the exponent.
+    sizes = (8.88 * 10.0**power for power in range(max(first, -4), min(last, 7) + 1))
+    return max((short(size) for size in (least, most, *sizes)), key=len)

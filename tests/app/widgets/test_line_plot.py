@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.free_place import crosses, free_place
 from app.widgets.line_plot import Line, LinePlot, Mark
-from app.widgets.ticks import named_ticks
+from app.widgets.ticks import named_ticks, short
 
 
 @pytest.fixture
@@ -77,3 +82,27 @@ def test_the_place_with_a_name_is_read_out_by_it(qtbot: QtBot, theme: Theme) -> 
     plot.set_cursor(1.0)
     assert plot.accessibleDescription().startswith("layer 1")
     assert not plot.grab().isNull()
+
+
+@given(st.lists(st.floats(-900_000, 900_000, width=32), min_size=1, max_size=40))
+def test_room_is_kept_for_the_longest_figure(values: list[float]) -> None:
+    y = np.array(values, np.float32)
+    widest = max((short(float(value)) for value in y), key=len)
+    assert len(Line(name="", x=y, y=y).widest) >= len(widest)
+
+
+def test_names_and_figures_of_the_key_stand_apart(qtbot: QtBot, theme: Theme) -> None:
+    plot = LinePlot(theme, "Score", zero=False)
+    qtbot.addWidget(plot)
+    plot.resize(300, 200)
+    x = np.arange(3, dtype=np.float32)
+    plot.set_lines([
+        Line(name=name, x=x, y=np.array(y, np.float32))
+        for name, y in (("this model", [1, -0.676, 1]), ("base ×10", [1, -0.0763, 1]), ("no position", [1, 1.11, 1]))
+    ])  # fmt: skip
+    metrics = QFontMetricsF(theme.font("hint"))
+    places = plot._legend_places(metrics)
+    for (line, row, x_at), (_, next_row, next_x) in itertools.pairwise(places):
+        figures = max((short(float(value)) for value in line.y), key=metrics.horizontalAdvance)
+        end = x_at + 18 + metrics.horizontalAdvance(f"{line.name} {figures}")
+        assert next_row > row or next_x - end >= 10

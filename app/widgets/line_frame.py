@@ -1,0 +1,52 @@
+"""Where the values of a line plot lie on its widget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QRectF
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """The rectangle of the plot and the values at its edges."""
+
+    plot: QRectF
+    x: tuple[float, float]
+    left: tuple[float, float]
+    right: tuple[float, float]
+    log: bool = False
+    ticks: list[float] = field(default_factory=list)
+
+    def px(self, x: float) -> float:
+        return self.plot.left() + (x - self.x[0]) / (self.x[1] - self.x[0]) * self.plot.width()
+
+    def py(self, y: Floats, *, right: bool = False) -> Floats:
+        low, high = self.right if right else self.left
+        if self.log and not right:
+            y, low, high = np.log10(np.maximum(y, 1e-30)), math.log10(low), math.log10(high)
+        # Outside values end at the edge of the plot, not somewhere on the widget beyond it.
+        share = np.clip((y - low) / (high - low), -0.02, 1.02)
+        placed: Floats = self.plot.bottom() - share * self.plot.height()
+        return placed
+
+
+def value_range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tuple[float, float]:
+    """The lowest and highest value with a little room; with `zero` 0 is in it, unless it is logarithmic."""
+    seen = [part[np.isfinite(part) & ((part > 0) | (not log))] for part in values]
+    seen = [part for part in seen if len(part)]
+    if not seen:
+        return (0.1, 1.0) if log else (0.0, 1.0)
+    low, high = min(float(part.min()) for part in seen), max(float(part.max()) for part in seen)
+    if log:
+        return low / 1.3, max(high * 1.3, low * 1.7)
+    if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
+    return (low - room if low < 0 or not zero else 0.0), high + room
