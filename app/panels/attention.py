@@ -19,7 +19,7 @@ from app.panels.attention_map import MapView
 from app.panels.attention_side import SideView
 from app.panels.base import Changes, Need, Panel
 from app.session import Topic
-from app.widgets.segmented import Segmented
+from app.widgets.folding_segmented import FoldingSegmented
 
 if TYPE_CHECKING:
     from app.export.panel_files import Table
@@ -62,7 +62,8 @@ class AttentionPanel(Panel):
     def build(self) -> None:
         self.controls = AttentionControls(self.ctx)
         self.side = SideView(self)
-        self.pages = Segmented(self.ctx.theme, [("matrix", tr("Matrix")), *self.side.pages], label=tr("What is shown"))
+        pages = [("matrix", tr("Matrix")), *self.side.pages]
+        self.pages = FoldingSegmented(self.ctx.theme, pages, label=tr("What is shown"))
         self.main = MapView(self, 0)
         self.pinned: list[MapView] = []
         self._maps = MapGrid()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
@@ -22,6 +22,7 @@ from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable
 from app.widgets.segmented import Segmented
 from app.widgets.value_combo import Choice, ValueCombo
+from app.widgets.wrap_row import WrapRow, wrap
 from model.colormaps import Levels, colormap_for, lut
 from model.protocol.kv_requests import GetKvContents, KvContentsReply, KvWhat
 
@@ -103,18 +104,17 @@ class ContentsView(QWidget):
         self._table: MatrixTable | None = None
         self._stack = QStackedWidget()
         self._stack.addWidget(self.heat)
-        row = QHBoxLayout()
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
+        head = QWidget()
+        row = WrapRow(head)
         for widget in (self.layer, self.kv_head, self.kind):
-            row.addWidget(widget)
-        row.addStretch(1)
+            row.add(widget)
+        wrap(head)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         self.caption = ElidedLabel()
         self.caption.setProperty("role", "hint")
-        column.addLayout(row)
+        column.addWidget(head)
         column.addWidget(self.caption)
         column.addWidget(self._stack, 1)
         heat = self.heat

@@ -16,11 +16,11 @@ from app.panels.base import Changes, Need, Panel
 from app.panels.lens_table import LensTable, cell_lines, cell_text
 from app.panels.lens_token import TokenView, depth_text
 from app.session import Topic
+from app.widgets.folding_segmented import FoldingSegmented
 from app.widgets.heatmap_image import colour_table
 from app.widgets.lens_grid import Cell, LensGrid, Span
 from app.widgets.lens_key import LensKey
 from app.widgets.readout import Part, Readout
-from app.widgets.segmented import Segmented
 from model.colormaps import colormap_for, lut
 from model.protocol.figure_requests import DrawnFormat, ExportLens
 from model.protocol.lens_requests import GetLens, LensPart, LensReply
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request
 
-LEAST_WIDTH, NARROW, BESIDE = 286, 560, 720
+LEAST_WIDTH, NARROW, BESIDE = 150, 560, 720
 """Px at 100 % text: of the panel; under which the readout has a line of its own; and from which the token stands beside
 the grid and not under it."""
 READOUT = 380
@@ -71,7 +71,7 @@ class LensPanel(Panel):
         self._asked: object = None
         self._followed: tuple[int, int] | None = None
         self._beside = False
-        self.look = Segmented(
+        self.look = FoldingSegmented(
             theme, [("words", tr("words")), ("overview", tr("overview"))], label=tr("Size of the cells"),
             tips={"words": tr("The token of every cell"), "overview": tr("Every layer in sight, colours only")},
         )  # fmt: skip

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QLineEdit, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.panels.attention_copy import clean
 from app.widgets.bar_plot import BarPlot
 from app.widgets.fact_table import Cell, Column, FactTable, Row
+from app.widgets.folding_segmented import FoldingSegmented
 from app.widgets.line_plot import Line, LinePlot
 from app.widgets.readout import Part, Readout
-from app.widgets.segmented import Segmented
 from app.widgets.ticks import figure
+from app.widgets.wrap_row import WrapRow, wrap
 from model.protocol.lens_requests import GetLensPath, GetLensTerms, LensPathReply, LensTermsReply
 from model.protocol.run_requests import DistributionReply, GetDistribution
 
@@ -45,7 +47,7 @@ class TokenView(QWidget):
         self.terms: tuple[LensTermsReply, Arrays] | None = None
         self._asked: dict[str, object] = {}
         self._terms: list[tuple[str, float]] = []
-        self.tabs = Segmented(
+        self.tabs = FoldingSegmented(
             theme, [("path", tr("rank by layer")), ("terms", tr("what adds to it"))], label=tr("About the token"),
             tips={"path": tr("Where the token stands among all tokens, if the model stopped after a layer"),
                   "terms": tr("What each block's attention and feed-forward add to the token's logit")},
@@ -84,15 +86,16 @@ class TokenView(QWidget):
         for widget in (self.plot, self.bars, self.path_table, self.terms_table):
             widget.setMinimumHeight(theme.px(84))
             self._pages.addWidget(widget)
-        head = QHBoxLayout()
-        head.setSpacing(6)
-        head.addWidget(self.tabs)
-        head.addWidget(self.box, 1)
-        head.addWidget(self.table_button)
+        head = self._head = QWidget()
+        row = WrapRow(head)
+        row.add(self.tabs)
+        row.add(self.box, grows=True)
+        row.add(self.table_button)
+        wrap(head)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        column.addLayout(head)
+        column.addWidget(head)
         column.addWidget(self.words)
         column.addWidget(self._pages, 1)
         self.tabs.keyChanged.connect(lambda _key: self._turn())
@@ -103,6 +106,17 @@ class TokenView(QWidget):
         self.bars.positionHovered.connect(lambda bar: self.depthPointed.emit(self._depth_of(bar)))
         self.bars.positionClicked.connect(lambda bar: self.depthChosen.emit(self._depth_of(bar)))
         self.path_table.rowChosen.connect(lambda row: self.depthChosen.emit(self._n_depths - 1 - row))
+
+    def minimumSizeHint(self) -> QSize:
+        """With all lines of the first row: a splitter asks for no height by width."""
+        least, head = super().minimumSizeHint(), self._head
+        more = head.heightForWidth(self.width()) - head.minimumSizeHint().height()
+        return QSize(least.width(), least.height() + max(more, 0))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
 
     def follow(self, position: int, token: int) -> None:
         """Shows `token` (-1: the likeliest at the end) at `position`."""

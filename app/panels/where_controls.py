@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QAbstractScrollArea, QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QHBoxLayout, QLabel, QWidget
 
 from app.i18n import tr
 from app.panels.attention_words import head_text, layer_text
 from app.widgets.mapping import Number, Whole
 from app.widgets.number_box import NumberBox
 from app.widgets.value_combo import Choice, ValueCombo
-from app.widgets.wrap_row import WrapRow
+from app.widgets.wrap_row import WrapRow, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +43,7 @@ class WhereControls(QWidget):
         self.head_box.setVisible(show_head)  # once they have a parent: without one they would be windows for a moment
         self.key_box.setVisible(show_key)
         self.row.add_gap()
-        policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)  # fixed it would stay one line
-        policy.setHeightForWidth(True)
-        self.setSizePolicy(policy)
+        wrap(self)
         self.layer_box.keyChosen.connect(selection.set_layer)
         self.head_box.keyChosen.connect(selection.set_head)
 

@@ -1,4 +1,5 @@
-"""Parts of a panel as cards: side by side where there is room, one at a time behind a switch where there is not."""
+"""Parts of a panel as cards: side by side where there is room, one at a time behind a switch where there is not; the
+switch is a list where it is wider than the place."""
 
 from __future__ import annotations
 
@@ -13,12 +14,14 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.plain import tip as plain_tip
 from app.widgets.elided_label import ElidedLabel
-from app.widgets.segmented import Segmented
+from app.widgets.folding_segmented import FoldingSegmented
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
 GAP, ROW_GAP, HEAD, TOOL_HEAD = 20, 10, 24, 28
+LEAST_WIDTH = 240
+"""Px at any size of text: a panel that needs more than the window has would lie over its neighbour."""
 TELLS_FROM = 200
 """Px of height at 100 % text from which a caption that says more than its switch is shown under it."""
 
@@ -99,7 +102,7 @@ class CardGrid(QWidget):
         self.cards = {key: card for key, (card, _) in cards.items()}
         self._names = {key: name for key, (_, name) in cards.items()}
         self._front: dict[str, int] = {}
-        self._switches: dict[tuple[str, ...], Segmented] = {}
+        self._switches: dict[tuple[str, ...], FoldingSegmented] = {}
         self._plan: Plan | None = None
         self._clock = 0
         for card in self.cards.values():
@@ -113,7 +116,7 @@ class CardGrid(QWidget):
         return self._plan
 
     @property
-    def switches(self) -> tuple[Segmented, ...]:
+    def switches(self) -> tuple[FoldingSegmented, ...]:
         """The switches in use."""
         slots = self._plan.slots if self._plan else ()
         return tuple(self._switches[slot.cards] for slot in slots if len(slot.cards) > 1)
@@ -132,7 +135,7 @@ class CardGrid(QWidget):
         return QSize(self._theme.px(900), self._theme.px(190))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(self._theme.px(240), self._theme.px(132))
+        return QSize(LEAST_WIDTH, self._theme.px(132))
 
     def _replan(self) -> None:
         scale = self._theme.text_scale
@@ -156,7 +159,7 @@ class CardGrid(QWidget):
             if shared:
                 switch = self._switch(slot.cards)
                 switch.set_key(front)
-                switch.setGeometry(QRect(rect.topLeft(), switch.sizeHint()))
+                switch.setGeometry(QRect(rect.topLeft(), switch.size_in(rect.width())))
                 switch.show()
                 used.add(slot.cards)
                 below, taken = rect.adjusted(0, switch.height() + 4, 0, 0), switch.width() + 8
@@ -184,10 +187,11 @@ class CardGrid(QWidget):
         card.setGeometry(below)
         card.setVisible(front)
 
-    def _switch(self, cards: tuple[str, ...]) -> Segmented:
+    def _switch(self, cards: tuple[str, ...]) -> FoldingSegmented:
         """The switch of cards that share a place; kept, as the same places come back."""
         if cards not in self._switches:
-            switch = Segmented(self._theme, [(key, self._names[key]) for key in cards], label=self._label, parent=self)
+            names = [(key, self._names[key]) for key in cards]
+            switch = FoldingSegmented(self._theme, names, label=self._label, parent=self)
             switch.keyChanged.connect(self._switched)
             self._switches[cards] = switch
         return self._switches[cards]

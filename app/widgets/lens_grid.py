@@ -80,6 +80,8 @@ class LensGrid(PointedSheet[Cell]):
         self._drag: tuple[QPointF, Cell] | None = None
         self._dragged = False
         self.chosen: tuple[int, int] | None = None
+        self._seen = False
+        """Whether the chosen cell is in sight."""
         self.linked: int | None = None
         self._scene: QPixmap | None = None
         self._side: float | None = None
@@ -428,6 +430,7 @@ class LensGrid(PointedSheet[Cell]):
         (across, down), row = self.counts(), self.n_depths - 1 - cell[0]
         for bar, at, count in ((self.horizontalScrollBar(), cell[1], across), (self.verticalScrollBar(), row, down)):
             bar.setValue(min(max(bar.value(), at - count + 1), at))
+        self._seen = True
 
     def _scrolled(self) -> Cell:
         return self.horizontalScrollBar().value(), self.verticalScrollBar().value()
@@ -440,17 +443,23 @@ class LensGrid(PointedSheet[Cell]):
         self.verticalScrollBar().setValue(row - int(max(point.y() - self.head_room, 0.0) // height))
 
     def relayout(self) -> None:
-        """Sizes and scroll ranges in the present room."""
+        """Sizes and scroll ranges in the present room; the chosen cell stays in sight."""
+        seen = self._seen
         self._side = self._size = None
         (across, down), bars = self.counts(), (self.horizontalScrollBar(), self.verticalScrollBar())
         for bar, cells, count in ((bars[0], self.n_positions, across), (bars[1], self.n_depths, down)):
             bar.setPageStep(max(count, 1))
             bar.setSingleStep(1)
             bar.setRange(0, max(cells - count, 0))
+        if seen and self.chosen is not None:
+            self.reveal(self.chosen)
         self._redraw()
         self.viewChanged.emit()
 
     def _on_scrolled(self) -> None:
+        if self.chosen is not None:
+            depths, positions = self.in_sight()
+            self._seen = self.chosen[0] in range(*depths) and self.chosen[1] in range(*positions)
         self._redraw()
         self.viewChanged.emit()
 

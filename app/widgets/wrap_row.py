@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
 
 SPACING, LINE_SPACING = 6, 4
 LEAST_GROWING = 120
-"""Px a widget that takes what a line has left needs to stand on it."""
+"""Px a widget that takes what a line has left needs to stand on it, if it does not ask for more."""
 
 
 class WrapRow(QLayout):
@@ -85,7 +85,8 @@ class WrapRow(QLayout):
     # inside
 
     def _width(self, index: int) -> int:
-        return LEAST_GROWING if index in self._growing else self._items[index].sizeHint().width()
+        width = self._items[index].sizeHint().width()
+        return max(LEAST_GROWING, width) if index in self._growing else width
 
     def _needed(self, line: list[int]) -> int:
         return sum(self._width(index) for index in line) + SPACING * max(len(line) - 1, 0)
@@ -104,3 +105,10 @@ class WrapRow(QLayout):
             else:
                 lines.append([index])
         return lines
+
+
+def wrap(holder: QWidget) -> None:
+    """Lets the widget of a row be as narrow as it is made and as high as its lines then are."""
+    policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)  # fixed it would stay one line
+    policy.setHeightForWidth(True)
+    holder.setSizePolicy(policy)
