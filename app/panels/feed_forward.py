@@ -120,6 +120,7 @@ class FeedForwardPanel(Panel):
         self.body.addWidget(self.where)
         self.body.addWidget(self._place, 1)
         self._connect()
+        theme.changed.connect(self._arrange)
         self._arrange()
 
     # state → widgets
@@ -381,7 +382,7 @@ class FeedForwardPanel(Panel):
         """One row where the panel is low, two where it is tall, one column where it is narrow."""
         px = self.ctx.theme.px
         narrow, tall = self.width() < px(NARROW), room_of(self).height() >= px(TALL)
-        arranged = "narrow" if narrow else "tall" if tall else "low"
+        arranged = f"{'narrow' if narrow else 'tall' if tall else 'low'} {px(100)}"
         if arranged == self._arranged:
             return
         self._arranged = arranged

@@ -10,10 +10,14 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from app.i18n import tr
 from app.plain import tip as plain_tip
 
 if TYPE_CHECKING:
     from app.theme import Theme
+
+LEADING = 2
+"""Px under the letters of a line, which the last can do without."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +31,9 @@ class Fact:
 
 
 class FactList(QWidget):
-    """As many lines as there is room for; a value that does not fit beside its name goes under it where there is room
-    for all, else it is elided and whole in its tool tip."""
+    """As many lines as there is room for; where not all have room, the last says how many are left, which its tool tip
+    has. A value that does not fit beside its name goes under it where there is room for all, else it is elided and
+    whole in its tool tip."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +54,7 @@ class FactList(QWidget):
         return "\n".join(f"{fact.name}: {fact.value}" for fact in self.facts)
 
     def line_height(self) -> float:
-        return QFontMetricsF(self._theme.font("table")).height() + 2
+        return QFontMetricsF(self._theme.font("table")).height() + LEADING
 
     def sizeHint(self) -> QSize:
         return QSize(240, round(self.line_height() * 8))
@@ -59,10 +64,16 @@ class FactList(QWidget):
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            at = next((i for i, (top, lines) in enumerate(self._places()) if 0 <= event.pos().y() - top
-                       < lines * self.line_height()), -1)  # fmt: skip
+            places = self._places()
+            at = next(
+                (i for i, (top, lines) in enumerate(places) if 0 <= event.pos().y() - top < lines * self.line_height()),
+                -1,
+            )
+            left = self.facts[at:] if at == len(places) - 1 and len(places) < len(self.facts) else ()
             fact = self.facts[at] if at >= 0 else None
             text = (fact.tip or f"{fact.name}: {fact.value}") if fact else ""
+            if left:
+                text = "\n".join(f"{fact.name}: {fact.value}" for fact in left)
             QToolTip.showText(event.globalPos(), plain_tip(text), self)
             return True
         return bool(super().event(event))
@@ -72,10 +83,14 @@ class FactList(QWidget):
         plain, strong = self._theme.font("table"), self._theme.font("table", bold=True)
         metrics = QFontMetricsF(plain)
         column = self._column(metrics)
-        for fact, (top, lines) in zip(self.facts, self._places(), strict=True):
+        places = self._places()
+        for at, (fact, (top, lines)) in enumerate(zip(self.facts, places, strict=False)):
             baseline = top + metrics.ascent() + 1
             painter.setFont(plain)
             painter.setPen(colours.secondary)
+            if at == len(places) - 1 and len(places) < len(self.facts):
+                painter.drawText(QPointF(0, baseline), tr("… {n} more", n=len(self.facts) - at))
+                break
             name = metrics.elidedText(
                 fact.name, Qt.TextElideMode.ElideRight, (column if lines == 1 else self.width()) - 6
             )
@@ -97,7 +112,7 @@ class FactList(QWidget):
         return min(widest + 10, self.width() * 0.5)
 
     def _places(self) -> list[tuple[float, int]]:
-        """Top and lines of each fact."""
+        """Top and lines of each fact that is seen; where these are not all, the last is of those that are left."""
         metrics = QFontMetricsF(self._theme.font("table"))
         strong = QFontMetricsF(self._theme.font("table", bold=True))
         column = self._column(metrics)
@@ -107,7 +122,8 @@ class FactList(QWidget):
             fits = width <= self.width() - column
             wanted.append(1 if fits else 1 + -int(-width // max((self.width() - 8) * 0.92, 1)))
         if sum(wanted) * self.line_height() > self.height():
-            wanted = [1] * len(wanted)
+            whole = int((self.height() + LEADING) / self.line_height())
+            wanted = [1] * max(min(len(wanted), whole), 1)
         places, top = [], 0.0
         for lines in wanted:
             places.append((top, lines))

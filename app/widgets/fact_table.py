@@ -52,6 +52,8 @@ class FactModel(SheetModel):
         super().__init__(parent)
         self.columns = tuple(columns)
         self.rows: tuple[Row, ...] = ()
+        self.cut: frozenset[int] = frozenset()
+        """Columns that are narrower than their widest text."""
 
     def set_rows(self, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
         """Replaces the rows; says whether anything changed."""
@@ -84,7 +86,8 @@ class FactModel(SheetModel):
         return Look(cell.text, cell.voice, strong=cell.strong, bars=bars)
 
     def tip(self, row: int, column: int) -> str:
-        return self.rows[row][column].tip
+        cell = self.rows[row][column]
+        return "\n".join(filter(None, (cell.text, cell.tip))) if column in self.cut else cell.tip
 
     def spoken(self, row: int, column: int) -> str:
         return f"{self.columns[column].title} {self.rows[row][column].text}".strip()
@@ -173,7 +176,7 @@ class FactTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         columns = self._model.columns
         widths = [self._needed(i) for i in range(len(columns))]
-        spare = self.viewport().width() - sum(widths)
+        needed, spare = tuple(widths), self.viewport().width() - sum(widths)
         growing = [i for i, column in enumerate(columns) if column.grows]
         for number, i in enumerate(growing):
             part = round(spare / (len(growing) - number))
@@ -182,6 +185,7 @@ class FactTable(QTableView):
             given = min(max(widths[i] + part, least), most)
             spare -= given - widths[i]
             widths[i] = given
+        self._model.cut = frozenset(i for i, width in enumerate(widths) if width < needed[i])
         for i, width in enumerate(widths):
             header.resizeSection(i, width)
 

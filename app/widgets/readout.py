@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from app.plain import tip as plain_tip
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -51,7 +53,8 @@ def _strong(theme: Theme) -> QFont:
 
 
 class Readout(QWidget):
-    """A line of fixed height, so that what it says never moves what is around it."""
+    """A line of fixed height, so that what it says never moves what is around it; whole in its tool tip where it has no
+    room."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -73,10 +76,17 @@ class Readout(QWidget):
         return "".join(text for text, _ in self._parts)
 
     def sizeHint(self) -> QSize:
-        return QSize(120, QFontMetricsF(self._theme.font("mono")).height().__ceil__() + 4)
+        return QSize(self._theme.px(120), QFontMetricsF(self._theme.font("mono")).height().__ceil__() + 4)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(20, self.sizeHint().height())
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            whole = self.shown() == self._parts and parts_width(self._theme, self._parts) <= self.width()
+            QToolTip.showText(event.globalPos(), "" if whole else plain_tip(self.text()), self)
+            return True
+        return bool(super().event(event))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         draw_parts(QPainter(self), self._theme, self.shown(), QRectF(self.rect()))

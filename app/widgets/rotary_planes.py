@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.widgets.cursor_plot import CursorPlot
 from app.widgets.sign_colours import sign_colour
 from app.widgets.ticks import figure, short
@@ -33,7 +34,7 @@ Floats = NDArray[np.float32]
 KEY_SIDE = 9.0
 """Px of a piece of colour in the caption."""
 WORDS_FROM = 46.0
-"""Px of a small plane from which its number is written under it."""
+"""Px of a small plane from which its number is written under it, beside the line itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,7 +109,8 @@ class PlaneGrid(CursorPlot):
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.words(self.position_at(QPointF(event.pos()))), self)
+            about = self.words(self.position_at(QPointF(event.pos())))
+            QToolTip.showText(event.globalPos(), about or self.caption(), self)
             return True
         return bool(super().event(event))
 
@@ -154,7 +156,7 @@ class PlaneGrid(CursorPlot):
         painter.setFont(font)
         most = float(np.abs(planes.share).max(initial=0.0)) or 1.0
         self._draw_caption(painter, planes, metrics)
-        written = self.cell(0).width() >= WORDS_FROM + metrics.height()
+        names = self.names()
         for pair in range(planes.count):
             cell = self.cell(pair).adjusted(2, 2, -2, -2)
             share = float(planes.share[pair])
@@ -163,18 +165,30 @@ class PlaneGrid(CursorPlot):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ground)
             painter.drawRoundedRect(cell, 3, 3)
-            below = metrics.height() if written else 0.0
+            below = metrics.height() if names else 0.0
             radius = (min(cell.width(), cell.height() - below) - 6) / 2
             centre = QPointF(cell.center().x(), cell.top() + 3 + radius)
             draw_plane(painter, self._theme, planes, pair, centre, radius)
-            if written:
+            if names:
                 painter.setPen(colours.secondary)
                 place = QRectF(cell.left(), cell.bottom() - below, cell.width(), below)
-                painter.drawText(
-                    place, Qt.AlignmentFlag.AlignCenter, f"{pair} · λ {compact(float(planes.wavelength[pair]))}"
-                )
+                painter.drawText(place, Qt.AlignmentFlag.AlignCenter, names[pair])
         painter.end()
         return pixmap
+
+    def names(self) -> list[str]:
+        """What is written under each plane; nothing where it has no room under all of them."""
+        if self.planes is None:
+            return []
+        metrics, room = QFontMetricsF(self._theme.font("hint")), self.cell(0).width() - 4
+        names = [f"{pair} · λ {compact(float(wave))}" for pair, wave in enumerate(self.planes.wavelength)]
+        fit = room >= WORDS_FROM + metrics.height() and all(metrics.horizontalAdvance(name) <= room for name in names)
+        return names if fit else []
+
+    def caption(self) -> str:
+        """Which pairs these are and what their grounds say."""
+        words = tr("pairs 0–{last}", last=self.count - 1) + " · " + tr("tint: share of q·k")
+        return words if self.planes is not None else ""
 
     def _draw_caption(self, painter: QPainter, planes: Planes, metrics: QFontMetricsF) -> None:
         """Which pairs these are and what their grounds say, as much as has room."""
@@ -245,10 +259,10 @@ class PlaneView(QWidget):
         painter.setFont(font)
         head = metrics.height() + 3
         painter.setPen(colours.secondary)
-        for caption in (tr("solid: after rotation · dashed: before"), tr("solid after · dashed before")):
-            if metrics.horizontalAdvance(caption) <= self.width():
-                painter.drawText(QPointF(0, metrics.ascent()), caption)
-                break
+        captions = self.captions()
+        caption = next((each for each in captions if metrics.horizontalAdvance(each) <= self.width()), captions[-1])
+        caption = metrics.elidedText(caption, Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(QPointF(0, metrics.ascent()), caption)
         painter.translate(0, head)
         height = self.height() - head
         lines = self.lines()
@@ -267,8 +281,20 @@ class PlaneView(QWidget):
             voice = colours.accent if row == 2 else colours.amber if row == 3 else colours.secondary
             painter.setPen(colours.text if row in {0, 4} else voice)
             baseline = top + metrics.ascent() + row * metrics.height()
-            if baseline < height:
-                painter.drawText(QPointF(x, baseline), line)
+            if baseline + metrics.descent() <= height + 1:
+                shown = metrics.elidedText(line, Qt.TextElideMode.ElideRight, self.width() - x)
+                painter.drawText(QPointF(x, baseline), shown)
+
+    def captions(self) -> tuple[str, str]:
+        """What the lines stand for, the longer words first."""
+        return tr("solid: after rotation · dashed: before"), tr("solid after · dashed before")
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            words = "\n".join([*self.lines(), self.captions()[0]]) if self.lines() else ""
+            QToolTip.showText(event.globalPos(), plain_tip(words), self)
+            return True
+        return bool(super().event(event))
 
 
 def draw_plane(
