@@ -119,7 +119,8 @@ class RopePanel(Panel):
         self.body.addWidget(self.where)
         self.body.addWidget(self._stack, 1)
         self._connect()
-        self._arrange()
+        theme.changed.connect(self._restyle)
+        self._restyle()
 
     # state → widgets
 
@@ -313,7 +314,6 @@ class RopePanel(Panel):
         self.what_if.setText(tr("What if") + " ▾")
         self.what_if.setAccessibleName(tr("Curves of other rotations"))
         self.what_if.setToolTip(tr("The same q and k under other rotations"))
-        self.what_if.setFixedHeight(self.ctx.theme.px(28))
         self.what_if.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._menu = QMenu(self)
         self._menu.setToolTipsVisible(True)
@@ -341,6 +341,10 @@ class RopePanel(Panel):
 
     # layout
 
+    def _restyle(self) -> None:
+        self.what_if.setFixedHeight(self.ctx.theme.px(28))
+        self._arrange()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
@@ -349,7 +353,9 @@ class RopePanel(Panel):
         """One row where the panel is low, two where it is tall, one column where it is narrow."""
         px, table = self.ctx.theme.px, self.pages.key() == "table"
         narrow, tall = self.width() < px(NARROW), room_of(self).height() >= px(TALL)
-        arranged = f"{'narrow' if narrow else 'tall' if tall else 'low'} {table} {self.width() >= px(BARS_FROM)}"
+        arranged = (
+            f"{'narrow' if narrow else 'tall' if tall else 'low'} {table} {self.width() >= px(BARS_FROM)} {px(100)}"
+        )
         if arranged == self._arranged:
             return
         self._arranged = arranged
@@ -357,7 +363,10 @@ class RopePanel(Panel):
         shares = {self.plane: 25, self.grid: 26, self.table: 48, self.bars: 20, self.curve: 32, self.facts: 25}
         columns = [1] if narrow else [28, 46, 26] if tall else [shares[widget] for widget in places]
         rows = len(places) if narrow else 2 if tall else 1
-        self._cells.arrange(places, columns=columns, rows=[1] * rows, least=[px(150)] * rows if narrow else ())
+        # In one column the curve's key and the numbers may take more lines.
+        high: dict[QWidget, int] = {self.curve: 190, self.facts: 200}
+        least = [px(high.get(widget, 150)) for widget in places] if narrow else ()
+        self._cells.arrange(places, columns=columns, rows=[1] * rows, least=least)
 
     def _places(self, *, narrow: bool, tall: bool, table: bool) -> dict[QWidget, tuple[int, int, int, int]]:
         """Row, column, rows, columns of what is shown."""
