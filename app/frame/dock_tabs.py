@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStyle, QTabBar, QToolButton, QWidget
 from shiboken6 import isValid
 
 from app.frame.docks import RADIUS, PanelDock
@@ -22,11 +22,14 @@ TAB_PADDING, TAB_INSET = 11, 8
 """Px at either side of a tab's text and before the first tab, as the style sheet has them."""
 SIDE, GAP, RIGHT = 24, 2, 8
 """Px of a button, between two, and at their right."""
+LEAST_ARROW = 14
+_ARROW_EVENTS = frozenset({QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.Move, QEvent.Type.Resize})
 
 
 class TabTools(QWidget):
     """At the right of a tab bar: what the tabbed dock's own title bar would hold; where the tabs leave less room, one
-    button that has it all in a menu, which a right click on the tabs opens too."""
+    button that has it all in a menu, which a right click on the tabs opens too. Where tabs scroll it stands behind the
+    arrows, and its menu has the tabs as well."""
 
     def __init__(self, bar: QTabBar, theme: Theme, docks: Callable[[], list[PanelDock]]) -> None:
         super().__init__(bar)
@@ -51,6 +54,9 @@ class TabTools(QWidget):
         bar.customContextMenuRequested.connect(lambda at: self.open_menu(bar.mapToGlobal(at)))
         theme.changed.connect(self.restyle)
         bar.currentChanged.connect(self.follow)
+        self._arrows = bar.findChildren(QToolButton, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        for arrow in self._arrows:
+            arrow.installEventFilter(self)
         self.restyle()
         self.follow()
 
@@ -81,8 +87,25 @@ class TabTools(QWidget):
                 self._theme.icon("info", "secondary", 14), tr("About {title}", title=dock.windowTitle())
             )
             about.triggered.connect(self.info.open)
+        if self.crowded:
+            menu.addSeparator()
+            for index in range(self._bar.count()):
+                tab = menu.addAction(self._bar.tabText(index))
+                tab.setCheckable(True)
+                tab.setChecked(index == self._bar.currentIndex())
+                tab.triggered.connect(lambda _checked=False, index=index: self._bar.setCurrentIndex(index))
         menu.aboutToHide.connect(menu.deleteLater)
         return menu
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the tabs scroll."""
+        return any(not arrow.isHidden() for arrow in self._arrows)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in _ARROW_EVENTS and watched in self._arrows:
+            self.place()
+        return False
 
     def open_menu(self, at: QPoint) -> None:
         """Opens the menu at a point of the screen."""
@@ -90,17 +113,30 @@ class TabTools(QWidget):
 
     def place(self) -> None:
         """At the right end, in the middle of the bar's height; folded into one button where the tabs leave no room for
-        all, away where they need even that."""
+        all, behind the arrows where they need even that."""
         fit_tabs(self._bar, RIGHT + SIDE)
         last = self._bar.tabRect(self._bar.count() - 1)
-        room = self._bar.width() - last.right() - 1
+        room, least = self._bar.width() - last.right() - 1, RIGHT + SIDE
         whole = RIGHT + sum(SIDE + GAP for _ in (*self._buttons, self.info))
-        self._folded = whole > room
+        crowded = self.crowded
+        self._folded = crowded or whole > room
         self._show()
         self.adjustSize()
-        self.setVisible(room >= RIGHT + SIDE)
+        self.setVisible(crowded or room >= least)
         self.move(self._bar.width() - self.width(), (self._bar.height() - self.height()) // 2)
         self.raise_()
+        if crowded:
+            self._move_arrows(least)
+
+    def _move_arrows(self, beside: int) -> None:
+        """The arrows share what Qt keeps free of tabs for them with the button, which takes `beside` px of it."""
+        kept = 2 * self._bar.style().pixelMetric(QStyle.PixelMetric.PM_TabBarScrollButtonWidth, None, self._bar)
+        each = max((kept - beside) // 2, LEAST_ARROW)
+        left = self._bar.width() - beside - each * len(self._arrows)
+        for number, arrow in enumerate(sorted(self._arrows, key=lambda arrow: arrow.objectName())):  # left, right
+            place = QRect(left + number * each, arrow.y(), each, arrow.height())
+            if arrow.geometry() != place:
+                arrow.setGeometry(place)
 
     def _show(self) -> None:
         dock = self.dock

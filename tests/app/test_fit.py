@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect
-from PySide6.QtWidgets import QTabBar
+from PySide6.QtWidgets import QTabBar, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.frame.dock_tabs import TabTools
 from app.main import Application
 from app.panels.prompt import PromptPanel
 from tests.app.shell import close_window, open_window
@@ -69,3 +71,34 @@ def test_two_lines_of_prompt_need_no_scroll_bar(application: Application, qtbot:
     block = panel.edit.document().firstBlock()
     qtbot.waitUntil(lambda: block.layout().lineCount() == 2)
     assert panel.edit.verticalScrollBar().maximum() == 0
+
+
+def test_tabs_that_scroll_leave_their_menu_in_sight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=1.25)
+    try:
+        window = application.window
+        window.resize(1000, 700)
+        qtbot.waitUntil(lambda: window.docks["attention"].tabbed)
+        for name in ("model", "attention", "lens"):
+            window.docks[name].raise_()
+            qtbot.wait(120)
+            [bar] = [bar for bar in window.area.findChildren(QTabBar) if bar.isVisible()]
+            tools = bar.findChild(TabTools)
+            assert tools is not None and tools.crowded
+            assert tools.isVisible() and tools.more.isVisible() and bar.rect().contains(tools.geometry())
+            arrows = [tool for tool in bar.children() if isinstance(tool, QToolButton)]
+            rects = [arrow.geometry() for arrow in arrows] + [tools.geometry()]
+            assert len(rects) == 3 and all(rect.width() >= 14 for rect in rects)
+            assert not any(a.intersects(b) for a, b in itertools.combinations(rects, 2))
+        assert tools is not None
+        titles = [bar.tabText(index) for index in range(bar.count())]
+        tabs = [action for action in tools.menu().actions() if action.text() in titles]
+        assert [action.text() for action in tabs] == titles
+        assert [action.isChecked() for action in tabs].index(True) == bar.currentIndex()
+        tabs[titles.index("RoPE")].trigger()
+        qtbot.waitUntil(lambda: not window.docks["rope"].visibleRegion().isEmpty())
+        assert tools.isVisible() and tools.more.isVisible()
+    finally:
+        close_window(application)

@@ -389,7 +389,7 @@ def test_docks_that_share_a_place_keep_their_tools(application: Application, qtb
 
     def folded() -> bool:
         tools = shared()
-        return tools is not None and tools.isVisible() and tools.more.isVisible()
+        return tools is not None and tools.isVisible() and tools.more.isVisible() and not tools.crowded
 
     qtbot.waitUntil(lambda: window.docks["attention"].tabbed and folded())
     tools = shared()
@@ -428,13 +428,16 @@ def test_the_toolbar_gives_up_its_hints_before_units(application: Application) -
     assert set(forms) == {0, 1, 2}
 
 
-def test_no_panel_lies_over_another_at_twice_the_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+@pytest.mark.parametrize(("width", "height", "scale"), [(1400, 900, 2.0), (1000, 700, 1.5)])
+def test_no_panel_lies_over_another_in_large_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, width: int, height: int, scale: float
 ) -> None:
-    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=2.0)
+    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=scale)
     try:
         window = application.window
-        window.resize(1400, 900)
+        window.resize(width, height)
+        qtbot.waitUntil(lambda: window.docks["attention"].tabbed)
+        qtbot.wait(300)
         for name, dock in window.docks.items():
             dock.raise_()
             qtbot.waitUntil(lambda dock=dock: not dock.visibleRegion().isEmpty())  # type: ignore[misc]
