@@ -246,14 +246,15 @@ class RopePanel(Panel):
         pairs = range(planes.count)
         self.table.set_columns([
             Column(name=tr("pair"), texts=[str(i) for i in pairs], voice="secondary"),
-            Column(name=tr("dims"), texts=[f"{i}, {i + planes.half}" for i in pairs], voice="secondary"),
+            Column(name=tr("dims"), texts=[f"{i}, {i + planes.half}" for i in pairs], voice="secondary",
+                   gives_way=True),
+            Column(name=tr("adds to q·k"), texts=[figure(float(v), 3) for v in planes.share]),
+            Column(name="", bars=planes.share / np.float32(most), colours=SIGNS),
             Column(name=tr("λ, positions"), texts=[short(float(v)) for v in planes.wavelength]),
-            Column(name=tr("q angle"), texts=[figure(float(v)) for v in planes.q_angle]),
-            Column(name=tr("k angle"), texts=[figure(float(v)) for v in planes.k_angle]),
+            Column(name=tr("q angle"), texts=[figure(float(v), 3) for v in planes.q_angle]),
+            Column(name=tr("k angle"), texts=[figure(float(v), 3) for v in planes.k_angle]),
             Column(name="‖q‖", texts=[figure(float(np.hypot(*v)), 3) for v in planes.q_after]),
             Column(name="‖k‖", texts=[figure(float(np.hypot(*v)), 3) for v in planes.k_after]),
-            Column(name=tr("adds to q·k"), texts=[figure(float(v)) for v in planes.share]),
-            Column(name="", bars=planes.share / np.float32(most), colours=SIGNS),
         ])  # fmt: skip
 
     def _follow_hover(self) -> None:
@@ -360,7 +361,7 @@ class RopePanel(Panel):
             return
         self._arranged = arranged
         places = self._places(narrow=narrow, tall=tall, table=table)
-        shares = {self.plane: 25, self.grid: 26, self.table: 48, self.bars: 20, self.curve: 32, self.facts: 25}
+        shares = {self.plane: 25, self.grid: 26, self.table: 48, self.bars: 20, self.curve: 32, self.facts: 28}
         columns = [1] if narrow else [28, 46, 26] if tall else [shares[widget] for widget in places]
         rows = len(places) if narrow else 2 if tall else 1
         # In one column the curve's key and the numbers may take more lines.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,11 +18,16 @@ from app.widgets.table_style import CellDelegate, Look, SheetModel, dress_table
 if TYPE_CHECKING:
     from app.theme import Theme
 
+LEAST_BAR, MOST_BAR = 20, 140
+"""Px of bars, at most at 100 % text."""
+LEAST_PADDING = 11
+"""Px at both sides of a column's widest text: those of the cells, and one for what is rounded."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """`texts`: one a row; or `bars`: shares -1 … 1, positive in the first of `colours`, negative in the second. `left`:
-    text is aligned left, in the font of tokens where `mono`."""
+    """`gives_way`: hidden where not all columns have room. `texts`: one a row; or `bars`: shares -1 … 1, positive in
+    the first of `colours`, negative in the second. `left`: text is aligned left, in the font of tokens where `mono`."""
 
     name: str
     texts: Sequence[str] = ()
@@ -30,6 +36,7 @@ class Column:
     left: bool = False
     mono: bool = False
     voice: str = "text"
+    gives_way: bool = False
 
 
 class DataModel(SheetModel):
@@ -83,6 +90,7 @@ class DataTable(QTableView):
         self.setItemDelegate(CellDelegate(theme, self))
         dress_table(self, theme)
         self.setAccessibleName(label)
+        self.setHorizontalScrollMode(QTableView.ScrollMode.ScrollPerItem)
         self.selectionModel().currentRowChanged.connect(self._on_current)
         self.entered.connect(lambda index: self.rowHovered.emit(index.row()))
         theme.changed.connect(self._fit)
@@ -150,21 +158,28 @@ class DataTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         widths = []
         for column in columns:
-            longest = max(column.texts, key=len, default="") if column.bars is None else ""
-            widths.append(
-                round(max(fonts[column.mono].horizontalAdvance(longest), hint.horizontalAdvance(column.name)) + 12)
-            )
-        room = self.viewport().width() - sum(w for w, c in zip(widths, columns, strict=True) if c.bars is None)
+            most = max(map(len, column.texts), default=0) if column.bars is None else 0
+            texts = {text for text in column.texts if len(text) >= most - 1} if most else set()
+            widest = max((fonts[column.mono].horizontalAdvance(text) for text in texts), default=0.0)
+            widths.append(math.ceil(max(widest, hint.horizontalAdvance(column.name)) + LEAST_PADDING))
+        room = self.viewport().width()
         bars = [i for i, column in enumerate(columns) if column.bars is not None]
         for i in bars:
-            widths[i] = max(24, min(room // len(bars), self._theme.px(140)))
-        spare = self.viewport().width() - sum(widths)
-        if spare < 0:
-            less = min(8, -(spare // len(widths)))
-            widths = [width if column.bars is not None else width - less
-                      for width, column in zip(widths, columns, strict=True)]  # fmt: skip
+            widths[i] = LEAST_BAR
+        for i, column in enumerate(columns):
+            gone = column.gives_way and sum(widths) > room
+            self.setColumnHidden(i, gone)
+            widths[i] = 0 if gone else widths[i]
+        for i in bars:
+            widths[i] += max(0, min((room - sum(widths)) // len(bars), self._theme.px(MOST_BAR) - widths[i]))
+        spare = room - sum(widths)
+        # A figure cut at its end is another figure: where not all fit, the table scrolls sideways.
+        way = Qt.ScrollBarPolicy.ScrollBarAsNeeded if spare < 0 else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        if way != self.horizontalScrollBarPolicy():
+            self.setHorizontalScrollBarPolicy(way)
         if spare > 0:
             # What is left over goes between the columns evenly, so that they are read together.
-            widths = [w + min(spare // len(widths), self._theme.px(24)) for w in widths]
+            widths = [w and w + min(spare // len(widths), self._theme.px(24)) for w in widths]
         for section, width in enumerate(widths):
-            header.resizeSection(section, width)
+            if width:
+                header.resizeSection(section, width)

@@ -169,6 +169,8 @@ class CellDelegate(QStyledItemDelegate):
             text = face.metrics.elidedText(text, Qt.TextElideMode.ElideRight, room + 1)
             width = face.width(text)
         at_left = model.side(column) == Qt.AlignmentFlag.AlignLeft
+        if not at_left and rect.right() > self._table.viewport().width() + 1:
+            return  # the end of a figure that is out of sight: what is left of it would be another figure
         x = rect.left() + self._padding if at_left else rect.right() - self._padding - width
         painter.drawText(QPointF(x, rect.top() + (rect.height() - face.height) / 2 + face.ascent), text)
 

@@ -178,6 +178,26 @@ def test_signed_bars_have_the_ends_of_the_signed_heat_maps(qtbot: QtBot, theme: 
         assert [colour_of(rows, row, 2) for row in (0, 1)] == names
 
 
+def test_a_table_shows_whole_figures_or_scrolls(qtbot: QtBot, theme: Theme) -> None:
+    table = DataTable(theme, "pairs")
+    qtbot.addWidget(table)
+    names = ("λ, positions", "dims", "q angle", "adds to q·k")
+    columns = [Column(name=name, texts=["0.08058", "1"], gives_way=name == "dims") for name in names]
+    metrics, titles = QFontMetricsF(theme.font("table")), QFontMetricsF(theme.font("hint"))
+    for width in (120, 190, 230, 500):
+        table.resize(width, 120)
+        table.show()
+        table.set_columns(columns)
+        hidden = [names[i] for i in range(4) if table.isColumnHidden(i)]
+        assert hidden == ([] if width == 500 else ["dims"])
+        for i, name in enumerate(names):
+            if name not in hidden:
+                needed = max(metrics.horizontalAdvance("0.08058"), titles.horizontalAdvance(name)) + 10
+                assert table.columnWidth(i) >= needed
+        scrolls = sum(map(table.columnWidth, range(4))) > table.viewport().width()
+        assert (table.horizontalScrollBar().maximum() > 0) == scrolls == (width < 230)
+
+
 def test_probabilities_keep_what_means_something() -> None:
     assert [probability(p) for p in (0, 1, 0.43215, 0.00012, 3.2e-7)] == ["0", "1.0000", "0.4321", "0.0001", "3e-07"]
     assert percent(1.0) == "100 %"
