@@ -272,7 +272,7 @@ class Session(QObject):
             return
         prompt = self.prompt
         if self.model and self.prompt_excess and not truncate:
-            self.remedies.refuse_long(len(prompt.tokens), self.model.n_ctx)
+            self.remedies.refuse_long(prompt.count, self.model.n_ctx)
             return
         chunk = self.settings.values.prefill_chunk
         message = Prefill(
@@ -299,7 +299,7 @@ class Session(QObject):
         """How many tokens of the typed prompt the context has no room for, as far as it has been tokenised."""
         if self.model is None or self.prompt.stale:
             return 0
-        return max(0, len(self.prompt.tokens) - self.model.n_ctx)
+        return max(0, self.prompt.count - self.model.n_ctx)
 
     # run control
 

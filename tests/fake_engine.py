@@ -194,7 +194,8 @@ def export(_context: EngineContext, message: ExportAttention, job: Job) -> Answe
 def tokenize(_context: EngineContext, message: Tokenize, _job: Job) -> Answer:
     """Sleeps as many ms as the text has stars."""
     time.sleep(message.text.count("*") / 1000)
-    return TokenizeReply(text=message.text, tokens=tokens(message.text)), {}
+    found = tokens(message.text)
+    return TokenizeReply(text=message.text, tokens=found, count=len(found)), {}
 
 
 def get_model(_context: EngineContext, message: GetModel, _job: Job) -> Answer:

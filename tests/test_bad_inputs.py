@@ -125,12 +125,14 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
     "a prompt that is empty, a megabyte, too long, and a full context": (
         f"{RUN} test_prompts_that_cannot_be_run_are_refused test_a_full_context_ends_with_the_reason",
         f"{FAULTS} test_a_megabyte_is_tokenised_refused_and_cut_when_asked",
+        "app/widgets/test_prompt_edit.py test_a_text_too_long_to_edit_is_kept_whole_and_shown_by_its_ends",
     ),
     "odd characters": (
         (f"{TOKENIZER} test_odd_texts_come_back test_lone_surrogates_become_replacement_characters "
         "test_a_hundred_thousand_characters_are_quick"),
         "app/test_untrusted_text.py test_no_label_and_no_tip_takes_tokens_for_markup",
         "app/test_window.py test_hundred_thousand_letters_stay_smooth",
+        "app/widgets/test_prompt_edit.py test_no_character_changes_when_another_is_typed",
     ),
     "sampler settings at every edge": (
         "model/test_sampling.py test_extremes_have_a_defined_meaning test_any_logits_give_a_kept_token_or_a_refusal",

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QSplitter,
-    QToolButton,
 )
 
 from app import resources
@@ -29,9 +28,10 @@ from app.panels.expected import ExpectedView
 from app.panels.run_tables import token_table, typed_table
 from app.plain import tip as plain_tip
 from app.session import Topic
-from app.state.on_screen import follows_run, other_text
+from app.state.on_screen import bring_back, follows_run, other_text
 from app.widgets.apart_line import ApartLine
 from app.widgets.check_box import CheckBox
+from app.widgets.menu_button import MenuButton
 from app.widgets.prompt_edit import PromptEdit
 from app.widgets.token_strip import TokenStrip, groups_of
 from model.protocol.attention_requests import GetRow, HeadView
@@ -98,6 +98,8 @@ class PromptPanel(Panel):
         self.edit.set_text(session.prompt.text)
         self.edit.typed.connect(lambda: session.set_prompt(self.edit.text()))
         self.edit.caretMoved.connect(self._mark_tokens)
+        self.edit.told.connect(session.notify.say)
+        self.edit.pointedAt.connect(self._on_pointed)
         self.strip = TokenStrip(theme, tr("Tokens"))
         self.strip.tokenHovered.connect(self._on_hover)
         self.strip.tokenClicked.connect(self._on_click)
@@ -115,6 +117,7 @@ class PromptPanel(Panel):
         self.body.addWidget(self.expected)
         self.apart = ApartLine(theme)
         self.apart.prefillWanted.connect(session.prefill)
+        self.apart.backWanted.connect(lambda: bring_back(session))
         self.body.addWidget(self.apart)
         self.count = QLabel()
         self.count.setProperty("role", "hint")
@@ -146,11 +149,8 @@ class PromptPanel(Panel):
         )
         self.chat.setChecked(session.prompt.chat)
         self.chat.toggled.connect(lambda on: session.prompt.set_options(chat=on))
-        examples = QToolButton()
-        examples.setText(tr("Examples") + " ▾")
-        examples.setAccessibleName(tr("Examples"))
+        examples = MenuButton(theme, tr("Examples"))
         examples.setProperty("compact", True)
-        examples.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(examples)
         for example in json.loads(resources.text("prompts/examples.json")):
             action = menu.addAction(tr(example["title"]))
@@ -198,7 +198,8 @@ class PromptPanel(Panel):
         self.count.setText(self._count_text(session))
         self.count.setToolTip(plain_tip(self._count_tip()))
         can = session.can_run and not session.busy and bool(session.prompt_text)
-        self.apart.show_text(other_text(session), can_prefill=can)
+        empty = not session.prompt_text and not session.busy
+        self.apart.show_text(other_text(session), can_prefill=can, can_bring_back=empty)
         if "query" in changes or changes & {Topic.PROMPT, Topic.RUN, Topic.NODE}:
             self.strip.set_selected(self._strip_query(), reveal=False)
         if changes - {"hover_token", Topic.PROGRESS}:
@@ -255,7 +256,7 @@ class PromptPanel(Panel):
             return ""
         if session.prompt.notice:
             return session.prompt.notice
-        n = len(session.prompt.tokens)
+        n = session.prompt.count
         left = session.model.n_ctx - n
         kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
         amounts = {"n": f"{n:,}", "bytes": size(kept), "left": f"{left:,}"}
@@ -273,6 +274,8 @@ class PromptPanel(Panel):
             text = tr("{n} tokens take {bytes} and leave {left}", **amounts)
         else:
             text = tr("0 tokens · {left} left", left=f"{left:,}")
+        if (listed := len(session.prompt.tokens)) < n and not self._follows_run():
+            text += "\n" + tr("the first {listed} are shown", listed=f"{listed:,}")
         stats = session.prompt_stats
         if stats and self._follows_run() and math.isfinite(stats.reply.mean_cross_entropy):
             entropy, perplexity = stats.reply.mean_cross_entropy, stats.reply.perplexity
@@ -308,6 +311,19 @@ class PromptPanel(Panel):
         if self._follows_run():
             self.ctx.selection.set_hover(token=position if position >= 0 else None)
 
+    def _on_pointed(self, unit: int) -> None:
+        """The token that holds a character of the box, hovered as in the strip."""
+        prompt, position = self.ctx.session.prompt, -1
+        if unit >= 0 and not prompt.stale:
+            # In a chat the text stands inside what the template makes of it.
+            before = prompt.shown.find(prompt.text) if prompt.chat else 0
+            if before >= 0:
+                unit += self._unit(before)
+                position = bisect.bisect_right(prompt.tokens, unit, key=lambda token: self._unit(token.start)) - 1
+        self._on_hover(position)
+        if not self._follows_run():
+            self.strip.set_hovered(position if position >= 0 else None)
+
     def _on_click(self, position: int) -> None:
         if not self._follows_run():
             return
@@ -329,7 +345,7 @@ class PromptPanel(Panel):
         cursor = self.edit.textCursor()
         start, end = cursor.selectionStart(), cursor.selectionEnd()
         tokens = self.ctx.session.prompt.tokens
-        if start == end or self.chat.isChecked() or self.ctx.session.prompt.stale:
+        if start == end or self.edit.excerpted or self.chat.isChecked() or self.ctx.session.prompt.stale:
             self.strip.set_marked(0, 0)
             return
         inside = [i for i, t in enumerate(tokens) if self._unit(t.end) > start and self._unit(t.start) < end]

@@ -19,7 +19,14 @@ def follows_run(session: Session) -> bool:
         return False
     if prompt.stale:
         return prompt.text == session.prefilled_text
-    return prompt.tokens is run or [token.id for token in prompt.tokens] == [token.id for token in run]
+    if prompt.tokens is run:
+        return True
+    listed = len(prompt.tokens)  # of a long text the first tokens only: the others were made of the same text
+    return (
+        prompt.count == len(run)
+        and [token.id for token in prompt.tokens] == [token.id for token in run[:listed]]
+        and (listed == prompt.count or prompt.text == session.prefilled_text)
+    )
 
 
 def other_text(session: Session) -> str:
@@ -27,6 +34,12 @@ def other_text(session: Session) -> str:
     and while another run is being made."""
     if session.run is None or session.phase in {Phase.PREFILL, Phase.OPENING} or follows_run(session):
         return ""
-    text = " ".join(session.run_text[: 8 * BEGINNING].split())
+    text = " ".join((session.prefilled_text or session.run_text)[: 8 * BEGINNING].split())
     text = "".join(character if character.isprintable() else "·" for character in text)
     return text if len(text) <= BEGINNING else text[: BEGINNING - 1].rstrip() + "…"
+
+
+def bring_back(session: Session) -> None:
+    """Puts the text of the run into the prompt box; Undo there brings back the one it held."""
+    text, tokens = session.prefilled_text, session.prompt_tokens
+    session.prompt.take(text, session.run_text[: tokens[-1].end] if session.prompt.chat else text, tokens)

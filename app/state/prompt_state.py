@@ -21,7 +21,8 @@ LONG_TEXT = 20_000
 
 
 class PromptState(QObject):
-    """`text` as typed; `shown` is what `tokens` cover: the same, or the rendered chat template. `changed` after any."""
+    """`text` as typed; `shown` is what the tokens cover: the same, or the rendered chat template. `tokens`: the first
+    of them, `count`: how many there are. `changed` after any."""
 
     changed = Signal()
 
@@ -32,6 +33,7 @@ class PromptState(QObject):
         self.text = EXAMPLE_PROMPT
         self.shown = ""
         self.tokens: tuple[Token, ...] = ()
+        self.count = 0
         self.notice = ""
         self.add_special = True
         self.chat = False
@@ -54,6 +56,7 @@ class PromptState(QObject):
         """The text of a run that was opened, with its tokens; nothing is asked."""
         self._timer.stop()
         self.text, self.shown, self.tokens, self.notice = text, shown, tokens, ""
+        self.count = len(tokens)
         self.changed.emit()
 
     def set_options(self, *, add_special: bool | None = None, chat: bool | None = None) -> None:
@@ -78,11 +81,12 @@ class PromptState(QObject):
 
         def done(reply: TokenizeReply, _arrays: Arrays) -> None:
             self.shown, self.tokens, self.notice = reply.text, reply.tokens, reply.notice
+            self.count = reply.count
             self.changed.emit()
 
         def failed(error: ErrorInfo) -> None:
             if error.code not in {"superseded", "cancelled"}:
-                self.tokens, self.shown, self.notice = (), self.text, error.message
+                self.tokens, self.shown, self.notice, self.count = (), self.text, error.message, 0
                 self.changed.emit()
 
         self._engine.request(

@@ -3,22 +3,66 @@
 from __future__ import annotations
 
 import math
+import re
 
-from PySide6.QtCore import QMimeData, QRect, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPaintEvent, QTextCharFormat, QTextCursor, QTextOption
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPaintEvent,
+    QTextCharFormat,
+    QTextCursor,
+    QTextOption,
+)
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from app.i18n import tr
 
 MAX_PASTE = 1_000_000
 LONG_WORD = 2_000
+_LONG_WORD = re.compile(rf"\S{{{LONG_WORD + 1}}}")
+WRAP_MS = 300
+"""How long after the last key a long text is looked through for words that cannot be wrapped."""
+MOST_CHARACTERS = 500_000
+MOST_LAYOUT_MS, ASCII_MS, OTHER_MS = 60.0, 0.00035, 0.002
+"""What laying out one paragraph may take, and what a character of it costs: Qt lays out all of it at every key."""
+HEAD, TAIL = 400, 150
+PARAGRAPH = "\u2029"
+OTHER_LINE_ENDS = re.compile("\r\n|[\r\u2029\ufdd0\ufdd1]")
+"""What Qt's documents make a new paragraph of, besides a newline."""
+Keys = QKeySequence.StandardKey
+
+
+def can_be_edited(text: str) -> bool:
+    """Whether the window stays quick while `text` is laid out again at every key."""
+    if len(text) * ASCII_MS <= MOST_LAYOUT_MS and len(text) * OTHER_MS <= MOST_LAYOUT_MS:
+        return True
+    if len(text) > MOST_CHARACTERS:
+        return False
+    return all(_layout_ms(paragraph) <= MOST_LAYOUT_MS for paragraph in text.split("\n"))
+
+
+def _layout_ms(paragraph: str) -> float:
+    plain = len(paragraph.encode("ascii", "ignore"))
+    return plain * ASCII_MS + (len(paragraph) - plain) * OTHER_MS
 
 
 class PromptEdit(QPlainTextEdit):
-    """Plain text only; files dropped on it go to the window. `typed` once a change is no longer being composed."""
+    """Plain text only; files dropped on it go to the window. `typed` once a change is no longer being composed.
+
+    A text that cannot be edited without holding the window (`can_be_edited`) is kept whole and shown by its beginning
+    and end: it can be replaced, cleared and taken back, not changed inside.
+    """
 
     typed = Signal()
     caretMoved = Signal()
+    told = Signal(str)
+    """A sentence for the person: what of a text could not be taken as it was."""
+    pointedAt = Signal(int)
+    """The character under the mouse, in UTF-16 units; -1 when there is none."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,19 +74,41 @@ class PromptEdit(QPlainTextEdit):
         # A line that is wrapped needs none, and until it is, the bar would lie over half of the box.
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.document().setDocumentMargin(2)
+        self._kept: str | None = None  # the whole text, where the document has an excerpt
+        self._exact: str | None = None  # the text as it was set, where the document cannot hold it, until it is edited
+        self._back = ""  # what Undo brings where the document cannot
+        self._pointed = -1
+        self._wrap = QTimer(self, singleShot=True, interval=WRAP_MS)
+        self._wrap.timeout.connect(self._choose_wrap)
+        self.viewport().setMouseTracking(True)
         self.textChanged.connect(self._on_text)
         self.selectionChanged.connect(self.caretMoved.emit)
         self.cursorPositionChanged.connect(self.caretMoved.emit)
 
+    @property
+    def excerpted(self) -> bool:
+        """Whether the text is too long to edit here and shown by its beginning and end."""
+        return self._kept is not None
+
     def _on_text(self) -> None:
-        self._choose_wrap()
+        if self._exact is not None:
+            self._exact = None
+            self.told.emit(_other_line_ends())
+        block = self.textCursor().block()
+        if block.length() > LONG_WORD and _LONG_WORD.search(block.text()):
+            self._choose_wrap()
+        elif self.document().characterCount() > LONG_WORD or self.wordWrapMode() == QTextOption.WrapMode.WrapAnywhere:
+            self._wrap.start()
         self.typed.emit()
 
     def _choose_wrap(self) -> None:
         # Qt looks for a place to break a long word in quadratic time: 1.3 s a key at 100,000 letters.
-        text = self.toPlainText() if self.document().characterCount() > LONG_WORD else ""
-        long = max(map(len, text.split()), default=0) > LONG_WORD
-        mode = QTextOption.WrapMode.WrapAnywhere if long else QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
+        text = self._held() if self.document().characterCount() > LONG_WORD else ""
+        mode = (
+            QTextOption.WrapMode.WrapAnywhere
+            if _LONG_WORD.search(text)
+            else QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
+        )
         if mode != self.wordWrapMode():
             self.setWordWrapMode(mode)
 
@@ -50,29 +116,118 @@ class PromptEdit(QPlainTextEdit):
         return not source.hasUrls() and source.hasText()
 
     def insertFromMimeData(self, source: QMimeData) -> None:
-        if not source.hasUrls():
-            text = source.text()[:MAX_PASTE]
-            if len(text) > LONG_WORD:
-                self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
-            self.insertPlainText(text)
+        if source.hasUrls():
+            return
+        pasted = source.text()
+        text = pasted[:MAX_PASTE]
+        if len(pasted) > MAX_PASTE:
+            self.told.emit(
+                tr("Only the first {most:,} of {n:,} characters were pasted.", most=MAX_PASTE, n=len(pasted))
+            )
+        elif OTHER_LINE_ENDS.search(text):
+            self.told.emit(_other_line_ends())
+        text = OTHER_LINE_ENDS.sub("\n", text)
+        whole = text if self.excerpted else self._with(text)
+        if self.excerpted or not can_be_edited(whole):
+            self._replace(whole)
+            return
+        if len(text) > LONG_WORD:
+            self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+        self.insertPlainText(text)
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        mime = super().createMimeDataFromSelection()
+        cursor = self.textCursor()
+        if self._kept is not None and cursor.selectionEnd() - cursor.selectionStart() >= len(self._held()):
+            mime = QMimeData()
+            mime.setText(self._kept)
+        return mime
+
+    def _with(self, text: str) -> str:
+        """The whole text once `text` is in place of the selection."""
+        cursor, units = self.textCursor(), self._held().encode("utf-16-le", "surrogatepass")
+        start, end = 2 * cursor.selectionStart(), 2 * cursor.selectionEnd()
+        before, after = (part.decode("utf-16-le", "surrogatepass") for part in (units[:start], units[end:]))
+        return before + text + after
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        replaces = event.matches(Keys.Paste)
+        clears = event.matches(Keys.Delete) or event.matches(Keys.Backspace) or event.matches(Keys.Cut)
+        if self.excerpted and replaces:
+            self.insertFromMimeData(QGuiApplication.clipboard().mimeData())
+        elif self.excerpted and clears:
+            if event.matches(Keys.Cut):
+                QGuiApplication.clipboard().setText(self.text())
+            self._replace("")
+        elif event.matches(Keys.Undo) and (self.excerpted or (self._back and not self.document().isUndoAvailable())):
+            self._replace(self._back)
+        elif event.matches(Keys.InsertLineSeparator) and not self.isReadOnly():
+            self.insertPlainText("\n")  # Qt's line separator would be another character
+        else:
+            super().keyPressEvent(event)
+
+    def _replace(self, text: str) -> None:
+        """As typed, where the document's own undo cannot follow."""
+        self.set_text(text)
+        self.typed.emit()
 
     def text(self) -> str:
-        """What was typed. Qt's own paragraph separators come back as newlines."""
-        return self.toPlainText()
+        """What was typed, or set as long as nothing was typed into it, to the last character."""
+        if self._kept is not None:
+            return self._kept
+        return self._held() if self._exact is None else self._exact
+
+    def _held(self) -> str:
+        """What the document holds. Not toPlainText: that makes spaces of no-break spaces."""
+        return self.document().toRawText().replace(PARAGRAPH, "\n")
 
     def set_text(self, text: str) -> None:
         """Replaces the text without saying so; Undo brings the old one back."""
+        old, was_excerpt = self.text(), self.excerpted
+        self._kept = None if can_be_edited(text) else text
+        shown = text if self._kept is None else excerpt_of(text)
         blocked = self.blockSignals(True)
         cursor = QTextCursor(self.document())
-        if len(text) > LONG_WORD:  # before it is laid out for the first time
+        if len(shown) > LONG_WORD:  # before it is laid out for the first time
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
         cursor.beginEditBlock()
         cursor.select(QTextCursor.SelectionType.Document)
-        cursor.insertText(text)
+        cursor.insertText(shown)
         cursor.endEditBlock()
+        if was_excerpt or self.excerpted:  # an excerpt that Undo put back would be a text
+            self.document().clearUndoRedoStacks()
+            self._back = old
+            self.setReadOnly(self.excerpted)
+            self.moveCursor(QTextCursor.MoveOperation.Start if self.excerpted else QTextCursor.MoveOperation.End)
+        self._exact = text if self._kept is None and self._held() != text else None
         self.blockSignals(blocked)
         self._choose_wrap()
         self.viewport().update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        self._point_at(event.position().toPoint())
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._point_at(None)
+
+    def _point_at(self, at: QPoint | None) -> None:
+        """The character under a point of the viewport: the one whose box holds it, not the nearest gap."""
+        pointed = -1
+        if at is not None and not self.excerpted and self.document().characterCount() > 1:
+            cursor = self.cursorForPosition(at)
+            if at.x() < self.cursorRect(cursor).left() and not cursor.atBlockStart():
+                cursor.movePosition(QTextCursor.MoveOperation.PreviousCharacter)
+            ahead = QTextCursor(cursor)
+            ahead.movePosition(QTextCursor.MoveOperation.NextCharacter)
+            here, end = self.cursorRect(cursor), self.cursorRect(ahead)
+            on_line = here.top() <= at.y() <= here.bottom()
+            if on_line and not cursor.atBlockEnd() and (end.top() > here.top() or at.x() <= end.left()):
+                pointed = cursor.position()
+        if pointed != self._pointed:
+            self._pointed = pointed
+            self.pointedAt.emit(pointed)
 
     def height_of(self, lines: int) -> int:
         """Px that so many lines of text take, with what is around them."""
@@ -107,7 +262,7 @@ class PromptEdit(QPlainTextEdit):
 
     def mark(self, start: int, end: int, background: QTextCharFormat) -> None:
         """Shades characters start … end - 1 (UTF-16 units); nothing when they are the same."""
-        if start >= end:
+        if start >= end or self.excerpted:
             self.setExtraSelections([])
             return
         selection = QTextEdit.ExtraSelection()
@@ -118,3 +273,24 @@ class PromptEdit(QPlainTextEdit):
         selection.cursor = cursor
         selection.format = background
         self.setExtraSelections([selection])
+
+
+def excerpt_of(text: str) -> str:
+    """The beginning and the end of a text, with what is between them said in words."""
+    head, tail = text[:HEAD], text[-TAIL:]
+    words = tr(
+        "This text of {n:,} characters is too long to edit here: Delete clears it, {paste} replaces it, "
+        "{undo} takes that back. Its beginning and end:",
+        n=len(text),
+        paste=_keys(Keys.Paste),
+        undo=_keys(Keys.Undo),
+    )
+    return f"{words}\n{head} …\n… {tail}"
+
+
+def _other_line_ends() -> str:
+    return tr("Other signs for the end of a line became newlines: the box keeps only these.")
+
+
+def _keys(standard: QKeySequence.StandardKey) -> str:
+    return QKeySequence(standard).toString(QKeySequence.SequenceFormat.NativeText)

@@ -11,18 +11,16 @@ from model.protocol.run_requests import Prefill, Tokenize, TokenizeReply
 from model.protocol.values import Token
 from model.tokenizer import Tokenizer
 
-MAX_TOKENS = 100_000  # so that a reply stays well under a frame's limit
+MAX_TOKENS = 20_000  # more than this the one who reads the reply would notice as a pause
 
 
 @handles(Tokenize)
 def tokenize(context: EngineContext, message: Tokenize, _job: Job) -> Answer:
-    """The tokens of the text, or of the chat it makes."""
+    """The first tokens of the text, or of the chat it makes, and how many there are."""
     tokenizer = context.need_model().tokenizer
     text, add_special, notice = wrapped(tokenizer, message)
     tokens = tokenizer.offsets(text, add_special=add_special)
-    if len(tokens) > MAX_TOKENS:
-        notice = f"Only the first {MAX_TOKENS:,} of {len(tokens):,} tokens are listed."
-    return TokenizeReply(text=text, tokens=tuple(tokens[:MAX_TOKENS]), notice=notice), {}
+    return TokenizeReply(text=text, tokens=tuple(tokens[:MAX_TOKENS]), count=len(tokens), notice=notice), {}
 
 
 def wrapped(tokenizer: Tokenizer, message: Tokenize | Prefill) -> tuple[str, bool, str]:

@@ -1,12 +1,15 @@
-"""The box a prompt is typed into shows whole lines at any size."""
+"""The box a prompt is typed into: whole lines at any size, a megabyte without holding the window."""
 
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QRect
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.widgets.prompt_edit import PromptEdit
+from app.widgets.prompt_edit import MAX_PASTE, PromptEdit
 
 TEXT = "The animal didn't cross the street because it was too tired, and so it stayed where it was. " * 3
 
@@ -43,3 +46,134 @@ def test_a_text_that_fits_is_painted_to_the_end(qtbot: QtBot) -> None:
     edit.show()
     qtbot.waitExposed(edit)
     assert edit.whole_bottom() == edit.viewport().height()
+
+
+# --- texts too long to lay out at every key
+
+
+def edit_with(qtbot: QtBot, text: str = "") -> PromptEdit:
+    edit = PromptEdit()
+    qtbot.addWidget(edit)
+    edit.set_text(text)
+    edit.resize(260, 90)
+    edit.show()
+    qtbot.waitExposed(edit)
+    return edit
+
+
+def paste(edit: PromptEdit, text: str) -> None:
+    mime = QMimeData()
+    mime.setText(text)
+    edit.insertFromMimeData(mime)
+
+
+@pytest.mark.parametrize("text", ["word " * 33_000, "你好" * 14_000, "a line\n" * 70_000, "👩‍👩‍👧 " * 4_900])
+def test_what_lays_out_quickly_can_be_edited(qtbot: QtBot, text: str) -> None:
+    edit = edit_with(qtbot, text)
+    assert not edit.excerpted and edit.text() == text
+
+
+@pytest.mark.parametrize(
+    "text", ["word " * 200_000, "x" * 1_000_000, "你好" * 50_000, "👩‍👩‍👧 " * 10_000, "a line\n" * 100_000]
+)
+def test_a_text_too_long_to_edit_is_kept_whole_and_shown_by_its_ends(qtbot: QtBot, text: str) -> None:
+    edit = edit_with(qtbot, "before")
+    edit.selectAll()
+    with qtbot.waitSignal(edit.typed):
+        paste(edit, text)
+    assert edit.excerpted and edit.text() == text[:MAX_PASTE]
+    shown = edit.toPlainText()
+    assert len(shown) < 1_000 and f"{len(text[:MAX_PASTE]):,}" in shown
+    assert text[:300] in shown and text[-100:] in shown
+    QTest.keyClick(edit, Qt.Key.Key_A)
+    assert edit.text() == text  # nothing is changed inside
+    edit.selectAll()
+    assert edit.createMimeDataFromSelection().text() == text
+
+
+def test_an_excerpt_is_cleared_replaced_and_taken_back(qtbot: QtBot) -> None:
+    long = "word " * 100_000
+    edit = edit_with(qtbot, "before")
+    edit.moveCursor(QTextCursor.MoveOperation.End)
+    paste(edit, long)
+    assert edit.text() == "before" + long  # pasted where the caret was
+    QTest.keyClick(edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert not edit.excerpted and edit.text() == "before"
+    QTest.keyClick(edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert edit.text() == "before" + long  # and there again
+    QTest.keyClick(edit, Qt.Key.Key_Delete)
+    assert edit.text() == edit.toPlainText() == "" and not edit.isReadOnly()
+    QTest.keyClicks(edit, "hi")
+    assert edit.text() == "hi"
+    for _ in range(3):  # through the document's own undo, then to what was kept, never to an excerpt as a text
+        QTest.keyClick(edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+        assert edit.text() in {"", "before" + long}
+    assert edit.text() in {"", "before" + long}
+    edit.set_text(long)
+    QGuiApplication.clipboard().setText("short")
+    QTest.keyClick(edit, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert edit.text() == "short" and not edit.excerpted
+
+
+def test_the_character_under_the_mouse(qtbot: QtBot) -> None:
+    edit = edit_with(qtbot, "ab 😀\nlast")
+    seen: list[int] = []
+    edit.pointedAt.connect(seen.append)
+
+    def middle_of(unit: int) -> QPoint:
+        cursor = QTextCursor(edit.document())
+        cursor.setPosition(unit)
+        here = edit.cursorRect(cursor)
+        cursor.movePosition(QTextCursor.MoveOperation.NextCharacter)
+        return QPoint((here.left() + edit.cursorRect(cursor).left()) // 2, here.center().y())
+
+    def move_to(point: QPoint) -> None:
+        where = QPointF(point)
+        none, keys = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
+        at = QPointF(edit.viewport().mapToGlobal(point))
+        QApplication.sendEvent(edit.viewport(), QMouseEvent(QEvent.Type.MouseMove, where, at, none, none, keys))
+
+    for unit in (0, 1, 3, 6, 9):
+        move_to(middle_of(unit))
+        assert seen[-1] == unit
+    move_to(QPoint(edit.viewport().width() - 3, edit.viewport().height() - 3))
+    assert seen[-1] == -1
+
+
+# --- every character as it is
+
+
+@pytest.mark.parametrize("text", ["a\u00a0b", "a\u2028b", "tab\there", "\x00\x01", "e\u0301", "\u202eabc\u202c"])
+def test_no_character_changes_when_another_is_typed(qtbot: QtBot, text: str) -> None:
+    edit = edit_with(qtbot, text)
+    told: list[str] = []
+    edit.told.connect(told.append)
+    edit.moveCursor(QTextCursor.MoveOperation.End)
+    QTest.keyClick(edit, Qt.Key.Key_X)
+    assert edit.text() == text + "x" and not told
+
+
+def test_what_the_box_cannot_hold_is_kept_until_it_is_edited_and_then_said(qtbot: QtBot) -> None:
+    edit = edit_with(qtbot, "a\r\nb\u2029c\ufdd0")
+    assert edit.text() == "a\r\nb\u2029c\ufdd0"
+    told: list[str] = []
+    edit.told.connect(told.append)
+    edit.moveCursor(QTextCursor.MoveOperation.End)
+    QTest.keyClick(edit, Qt.Key.Key_X)
+    assert edit.text().replace("\n\n", "\n") == "a\nb\nc\nx" and len(told) == 1 and "newlines" in told[0]
+    paste(edit, "1\r2")
+    assert edit.text().endswith("x1\n2") and len(told) == 2
+
+
+def test_a_paste_that_is_cut_is_said(qtbot: QtBot) -> None:
+    edit = edit_with(qtbot)
+    with qtbot.waitSignal(edit.told) as said:
+        paste(edit, "ab" * 600_000)
+    assert "1,000,000 of 1,200,000" in said.args[0] and len(edit.text()) == MAX_PASTE
+
+
+def test_shift_enter_is_a_newline_like_any_other(qtbot: QtBot) -> None:
+    edit = edit_with(qtbot, "a")
+    edit.moveCursor(QTextCursor.MoveOperation.End)
+    QTest.keyClick(edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert edit.text() == "a\n"
