@@ -198,6 +198,7 @@ class PromptEdit(QPlainTextEdit):
             self.document().clearUndoRedoStacks()
             self._back = old
             self.setReadOnly(self.excerpted)
+            self.setToolTip(_what_can_be_done() if self.excerpted else "")
             self.moveCursor(QTextCursor.MoveOperation.Start if self.excerpted else QTextCursor.MoveOperation.End)
         self._exact = text if self._kept is None and self._held() != text else None
         self.blockSignals(blocked)
@@ -278,14 +279,16 @@ class PromptEdit(QPlainTextEdit):
 def excerpt_of(text: str) -> str:
     """The beginning and the end of a text, with what is between them said in words."""
     head, tail = text[:HEAD], text[-TAIL:]
-    words = tr(
-        "This text of {n:,} characters is too long to edit here: Delete clears it, {paste} replaces it, "
-        "{undo} takes that back. Its beginning and end:",
-        n=len(text),
+    words = tr("{n:,} characters, too long to edit:", n=len(text))
+    return f"{words}\n{head} …\n… {tail}"
+
+
+def _what_can_be_done() -> str:
+    return tr(
+        "Delete clears it, {paste} replaces it, {undo} takes that back.",
         paste=_keys(Keys.Paste),
         undo=_keys(Keys.Undo),
     )
-    return f"{words}\n{head} …\n… {tail}"
 
 
 def _other_line_ends() -> str:
