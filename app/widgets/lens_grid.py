@@ -86,6 +86,7 @@ class LensGrid(PointedSheet[Cell]):
         self._scene: QPixmap | None = None
         self._side: float | None = None
         self._size: tuple[float, float] | None = None
+        self._sized: Sizes | None = None
         self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
         self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         theme.changed.connect(self.relayout)
@@ -184,8 +185,10 @@ class LensGrid(PointedSheet[Cell]):
         return self._sizes().with_words(self.cell_size())
 
     def _sizes(self) -> Sizes:
-        room = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
-        return Sizes.of(self.theme, room, (self.n_positions, self.n_depths))
+        if self._sized is None:
+            room = self.viewport().width() - self.side_room, self.viewport().height() - self.head_room
+            self._sized = Sizes.of(self.theme, room, (self.n_positions, self.n_depths))
+        return self._sized
 
     def cell_size(self) -> tuple[float, float]:
         """Width and height of a cell: where not all fit, those in sight share the room."""
@@ -445,7 +448,7 @@ class LensGrid(PointedSheet[Cell]):
     def relayout(self) -> None:
         """Sizes and scroll ranges in the present room; the chosen cell stays in sight."""
         seen = self._seen
-        self._side = self._size = None
+        self._side = self._size = self._sized = None
         (across, down), bars = self.counts(), (self.horizontalScrollBar(), self.verticalScrollBar())
         for bar, cells, count in ((bars[0], self.n_positions, across), (bars[1], self.n_depths, down)):
             bar.setPageStep(max(count, 1))
