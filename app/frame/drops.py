@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QUrl
 
 from app.i18n import tr
+from model.protocol.errors import shown
 
 
 def dropped_path(urls: Sequence[QUrl]) -> Path | str:
@@ -25,7 +26,9 @@ def refuse_path(path: Path) -> str:
     try:
         mode = path.stat().st_mode  # a FIFO or a device is not opened by this
     except OSError as error:
-        return tr("{path} can't be read: {why}.", path=path.name, why=error.strerror or str(error))
+        return tr("{path} can't be read: {why}.", path=shown(path.name), why=error.strerror or str(error))
+    except ValueError:  # a NUL or half a character in it
+        return tr("{path} is a name that no file or folder can have.", path=shown(path.name))
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return tr("{path} is neither a file nor a folder.", path=path.name)
+        return tr("{path} is neither a file nor a folder.", path=shown(path.name))
     return ""
