@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-EXIT_INTERRUPTED = 130
+EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 ENGINE_SIDE = frozenset(
     {"run", "export", "models", "record-check", "doctor", "bench", "engine", "--version", "--help", "-h"}
 )
@@ -26,6 +25,7 @@ def main() -> int:
 def _main() -> int:
     import runpy  # noqa: PLC0415 - where Ctrl-C is heard
 
+    _open_closed()
     arguments = sys.argv[1:]
     first = arguments[0] if arguments else ""
     if first in ENGINE_SIDE:
@@ -41,11 +41,27 @@ def _main() -> int:
         return int(tour(arguments[1:]))
     problem = trouble_with(arguments)
     if problem:
-        sys.stderr.write(f"error: {problem}\n")
-        return 2
+        return complain(problem)
     from app.main import run  # noqa: PLC0415
 
     return run(arguments)
+
+
+def _open_closed() -> None:
+    """A standard stream that was closed at the start goes nowhere, and no file opened later gets its descriptor."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for good
+
+
+def complain(problem: str) -> int:
+    """One line on stderr; the exit code of a mistake, whether or not the line could be written."""
+    try:
+        sys.stderr.write(f"error: {problem}\n")
+        sys.stderr.flush()
+    except OSError:  # the interpreter would try again at its end, and end with another code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    return EXIT_ERROR
 
 
 def trouble_with(arguments: Sequence[str]) -> str:
@@ -55,7 +71,8 @@ def trouble_with(arguments: Sequence[str]) -> str:
         return f"{unknown[0]!r} is not an option of the window {more}"
     if len(arguments) > 1:
         return f"the window opens one model or run, not {len(arguments)} {more}"
-    if arguments and arguments[0].isalpha() and not Path(arguments[0]).exists():
+    # Path's raises for a name that is too long
+    if arguments and arguments[0].isalpha() and not os.path.exists(arguments[0]):  # noqa: PTH110
         return f"{arguments[0]!r} is no command, and there is no file or folder of that name {more}"
     return no_display()
 

@@ -13,7 +13,7 @@ from types import FrameType
 from model import panics
 from model.cli import COMMANDS
 from model.cli.command import Parser, UsageError
-from model.cli.output import OutputError, give_up_output, told_output
+from model.cli.output import OutputError, give_up_output, lost_asides, open_closed, told_output
 from model.errors import DecoderscopeError, shown_ends
 from model.version import product_version
 
@@ -80,6 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand; the exit code. A mistake is one line on stderr and exit code 2."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries; ours are errors or part of a reply
+    open_closed()
+    with lost_asides():
+        return _told(arguments)
+
+
+def _told(arguments: Sequence[str] | None) -> int:
+    """The exit code; what went wrong has been told."""
     try:
         with told_output():
             return _run(arguments)

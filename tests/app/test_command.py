@@ -44,6 +44,7 @@ def test_a_frozen_program_is_its_own_children() -> None:
         (("frobnicate",), "'frobnicate' is no command"),
         (("--modl", "x"), "'--modl' is not an option"),
         (("a.gguf", "b.gguf"), "one model or run, not 2"),
+        (("a" * 4000,), "is no command"),
         ((), "there is no display here"),
         (("/no/such.gguf",), "there is no display here"),
     ],
@@ -56,3 +57,12 @@ def test_what_can_open_no_window_is_one_line(
     done = program(*arguments)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("error: ") and words in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", "<&- >&- 2>&-"])
+def test_the_code_of_a_mistake_is_the_same_where_nobody_hears_it(closed: str) -> None:
+    for arguments, code in (("frobnicate", 2), ("run --temperature nan --prompt a", 2), ("--version", 0)):
+        line = f"{sys.executable} -m app {arguments} {closed}"
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (code, ""), arguments
