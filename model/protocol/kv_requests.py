@@ -56,7 +56,7 @@ class KvReply:
 @request("kv.bytes", KvReply, lane="view")
 @dataclass(frozen=True, kw_only=True)
 class GetKv(Request):
-    """The cache of the current path. Arrays: `used`, `allocated`, `served` int64 (L,) bytes by layer, `windows` int32
+    """The cache of the current path. Arrays: `used`, `allocated`, `served` int64 (L,) bytes by layer, `windows` int64
     (L,) sliding window (0: none); `grown_at`, `grown_to` int64 (n,): from which length how much was allocated;
     `chunk_ends` int64 (c,): the length after each chunk of the prefill."""
 

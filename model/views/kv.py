@@ -55,7 +55,7 @@ def kv_reply(run: Run) -> tuple[KvReply, dict[str, Array]]:
         "used": np.array([cache.bytes_used(layer) for layer in layers], np.int64),
         "allocated": np.array([cache.bytes_allocated(layer) for layer in layers], np.int64),
         "served": np.array([cache.bytes_served(layer) for layer in layers], np.int64),
-        "windows": np.array([config.window(layer) or 0 for layer in layers], np.int32),
+        "windows": np.array([config.window(layer) or 0 for layer in layers], np.int64),
         "grown_at": np.array([at for at, _ in run.store.allocations], np.int64),
         "grown_to": np.array([to for _, to in run.store.allocations], np.int64),
         "chunk_ends": np.cumsum(run.chunks, dtype=np.int64),

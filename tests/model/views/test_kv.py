@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.config import LIMITS
 from model.costs import bytes_read, flops
 from model.errors import BadValueError
 from model.protocol.kv_requests import GetKvContents
@@ -58,6 +59,13 @@ def test_a_sliding_window_is_served_with_less() -> None:
     assert arrays["windows"].tolist() == [7, 0, 7]
     assert arrays["served"].tolist() == [arrays["used"][0] * 7 // 20, arrays["used"][1], arrays["used"][2] * 7 // 20]
     assert reply.served == arrays["served"].sum() < reply.used
+
+
+def test_the_widest_window_a_model_may_name_is_told_as_it_is() -> None:
+    widest = LIMITS["sliding_window"][1]
+    run = run_of(made(layer_kinds=("sliding", "full", "sliding"), sliding_window=widest), random_ids(20))
+    reply, arrays = kv_reply(run)
+    assert arrays["windows"].tolist() == [widest, 0, widest] and reply.served == reply.used
     assert reply.decode.tokens == 0
 
 
