@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from model.cli.command import Command, ProgressLine, add_model_options, whole
+from model.cli.command import Command, ProgressLine, UsageError, add_model_options, whole
 
 if TYPE_CHECKING:
     from model.loading import LoadedModel
 
 PIXELS = 512
+MIN_TOKENS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,9 @@ class Measure:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_model_options(parser)
-    parser.add_argument("--tokens", type=whole(2), default=512, metavar="N", help="length of the prompt (default: 512)")
+    parser.add_argument(
+        "--tokens", type=whole(MIN_TOKENS), default=512, metavar="N", help="length of the prompt (default: 512)"
+    )
     parser.add_argument("--steps", type=whole(1), default=16, metavar="N", help="tokens decoded (default: 16)")
     parser.add_argument("--repeats", type=whole(1, 100), default=3, metavar="N", help="of everything (default: 3)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
@@ -51,6 +54,11 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         model = opening()
+        if model.info.n_ctx - options.steps < MIN_TOKENS:
+            raise UsageError(
+                f"--steps: {options.steps:,} steps after a prompt of {MIN_TOKENS} tokens or more do not fit; this "
+                f"model takes {model.info.n_ctx:,} positions in all"
+            )
         loads = timed(opening, options.repeats)
     finally:
         progress.clear()

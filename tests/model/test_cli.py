@@ -335,6 +335,25 @@ def test_an_output_that_is_closed_is_no_error(tiny: Path) -> None:
     assert done.returncode == 0 and done.stderr.startswith("load ")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-", "2>/dev/full", "<&- >&- 2>&-"])
+def test_a_stderr_that_takes_nothing_changes_nothing(tiny: Path, tmp_path: Path, closed: str) -> None:
+    """Not the text, not the exit code; and no file gets the descriptor of a stream that was closed."""
+    saved = tmp_path / "run.dscope"
+    line = f'"$@" run --model {tiny} --prompt a --steps 1 --save {saved} {closed}'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND], env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    assert bool(done.stdout) is (">&- 2" not in closed)
+    assert saved.stat().st_size > 100
+    line = f'"$@" run --model {tiny} --prompt a --temperature nan {closed}'
+    refused = subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND], env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stdout) == (2, "")
+
+
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
     arguments = ["run", "--model", str(tiny), "--prompt", "a", "--steps", "20", "--temperature", "0"]
     process = subprocess.Popen(
@@ -373,6 +392,18 @@ def test_bench_measures_everything(capsys: pytest.CaptureFixture[str], tiny: Pat
     told = json.loads(call(capsys, "bench", *options, "--json")[1])
     assert len(told["measures"]) == 6
     assert all(0 < row["fastest_ms"] <= row["median_ms"] <= row["slowest_ms"] for row in told["measures"])
+
+
+@pytest.mark.parametrize(("tokens", "steps"), [(64, 64), (8, 70), (2, 63), (99_999, 10**15)])
+def test_bench_says_that_its_steps_do_not_fit(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, tokens: int, steps: int
+) -> None:
+    short = files.folder(tmp_path / "short", max_position_embeddings=64)
+    code, out, err = call(capsys, "bench", "--model", short, "--tokens", tokens, "--steps", steps, "--repeats", 1)
+    assert (code, out) == (2, "") and err == (
+        f"error: --steps: {steps:,} steps after a prompt of 2 tokens or more do not fit; this model takes 64 positions "
+        "in all\n"
+    )
 
 
 def test_doctor_proves_the_numbers(capsys: pytest.CaptureFixture[str], tiny: Path) -> None:
