@@ -148,7 +148,8 @@ class ConfigReader:
         name, value = self.find("layer_types")
         if value is None:
             return default
-        if not isinstance(value, list) or len(value) != n_layers or not all(item in words for item in value):
+        good = isinstance(value, list) and len(value) == n_layers
+        if not good or not all(isinstance(item, str) and item in words for item in value):
             raise ConfigError(name, value, f"a list of {n_layers} of {', '.join(words)}")
         return tuple(words[item] for item in value)
 

@@ -108,6 +108,12 @@ def test_a_bad_field_is_named(field: str, found: object, expected: str) -> None:
         assert f"says {field} is {found!r}"[:100] in sentence or "…" in sentence
 
 
+@pytest.mark.parametrize("kinds", [[{}, {}], [["full_attention"]] * 2, ["full_attention"], "full_attention", [1, None]])
+def test_kinds_of_layers_that_are_no_words_are_refused_by_name(kinds: object) -> None:
+    with pytest.raises(ConfigError, match=r"says layer_types is .*; expected a list of 2 of full_attention, sliding_"):
+        read(model_type="gemma3_text", layer_types=kinds)
+
+
 def test_the_sentence_in_full() -> None:
     with pytest.raises(ConfigError) as caught:
         read(num_hidden_layers=2000)
