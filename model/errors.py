@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import PurePath
 
 _SHOWN = 200
 
 
 def shown(text: object, limit: int = 100) -> str:
     """A name or value out of an untrusted file, fit for a message: control characters escaped, long ones cut."""
-    raw = text if isinstance(text, str) else repr(text)
+    raw = str(text) if isinstance(text, str | PurePath) else repr(text)
     clean = "".join(ch if ch.isprintable() else ch.encode("unicode_escape", "replace").decode() for ch in raw[:limit])
     return clean + ("…" if len(raw) > limit else "")
 
