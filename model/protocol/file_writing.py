@@ -68,6 +68,8 @@ class FileWriteError(DecoderscopeError):
     def of(cls, path: Path, error: OSError) -> FileWriteError:
         """The sentence for what the system said."""
         reason = _REASONS.get(error.errno or 0)
+        if error.errno == errno.ENOENT and os.path.isdir(path.parent):  # noqa: PTH112 - the method raises for a long name
+            reason = "this folder takes no files. Choose another folder"  # the kernel's own, such as /proc
         return cls(path, reason or f"{error.strerror or error}. Choose another folder")
 
 

@@ -238,6 +238,12 @@ def test_a_missing_folder_has_a_sentence(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux")
+def test_a_folder_of_the_kernels_own_is_not_said_to_be_missing() -> None:
+    with pytest.raises(FileWriteError, match=r"to /proc: this folder takes no files\. Choose another folder\."):
+        write(Path("/proc"), "a.png", b"1")
+
+
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "locked"
