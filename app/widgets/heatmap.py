@@ -31,7 +31,7 @@ from app.widgets.heatmap_layout import Geometry, Options, lay_out
 from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_paint import Scene, paint_overlay
 from app.widgets.heatmap_view import View
-from app.widgets.readout import Part
+from app.widgets.readout import Part, brief_piece
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
@@ -258,7 +258,8 @@ class HeatMap(QWidget):
 
     def readout(self, *, brief: int = 0) -> list[Part]:
         """The cell pointed at (else the chosen one): both tokens, both positions, the exact value. Brief, where room is
-        short: 1, with less of a gap; 2, without the words for row and column; 3, without any."""
+        short: 1, with less of a gap; 2, without the words for row and column; 3, without any; 4, with the beginnings of
+        the tokens; 5, without these: the value stays."""
         cell = self.hovered or self.selected
         if cell is None or self._message:
             return []
@@ -267,10 +268,11 @@ class HeatMap(QWidget):
         hidden = value is not None and math.isnan(value)
         words = "…" if value is None else tr("hidden by the mask") if hidden else figure(value, 6)
         gap = " " if brief else "   "
+        axes = (self.row_axis, self.col_axis)
+        query, key = (brief_piece(axis.piece(i), brief) for axis, i in zip(axes, cell, strict=True))
         return [
-            (row, "secondary"), (self.row_axis.piece(cell[0]), "strong"),
-            (f" ({self.row_axis.number(cell[0])}) → ", "secondary"), (col, "secondary"),
-            (self.col_axis.piece(cell[1]), "strong"), (f" ({self.col_axis.number(cell[1])}){gap}", "secondary"),
+            (row, "secondary"), (query, "strong"), (f" ({self.row_axis.number(cell[0])}) → ", "secondary"),
+            (col, "secondary"), (key, "strong"), (f" ({self.col_axis.number(cell[1])}){gap}", "secondary"),
             (name, "secondary"), (words, "secondary" if hidden else "strong"),
         ]  # fmt: skip
 

@@ -111,7 +111,7 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
         painter.drawRect(geometry.area.adjusted(-1.5, -1.5, 1.5, 1.5))
     if not geometry.readout.isNull():
         parts, brief = heat.readout(), 0
-        while brief < 3 and parts_width(heat.theme, parts) > geometry.readout.width():
+        while brief < 5 and parts_width(heat.theme, parts) > geometry.readout.width():
             brief += 1
             parts = heat.readout(brief=brief)
         draw_parts(painter, heat.theme, parts, geometry.readout)

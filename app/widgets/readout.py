@@ -14,6 +14,7 @@ from app.plain import tip as plain_tip
 if TYPE_CHECKING:
     from app.theme import Theme
 
+BEGINNINGS, SHORT_PIECE = 4, 5
 Part = tuple[str, str]
 """Text and its voice: "text", "secondary", "strong", or a colour of the theme ("amber", "red", "green", "accent")."""
 
@@ -44,6 +45,13 @@ def parts_width(theme: Theme, parts: Sequence[Part]) -> float:
     """Px that parts take on a line."""
     plain, strong = QFontMetricsF(theme.font("mono")), QFontMetricsF(_strong(theme))
     return sum((strong if voice == "strong" else plain).horizontalAdvance(text) for text, voice in parts)
+
+
+def brief_piece(piece: str, brief: int) -> str:
+    """A token in a readout that is short of room: from 4 on only its beginning, from 5 on nothing."""
+    if brief < BEGINNINGS:
+        return piece
+    return "" if brief > BEGINNINGS else piece if len(piece) <= SHORT_PIECE else piece[: SHORT_PIECE - 1] + "…"
 
 
 def _strong(theme: Theme) -> QFont:
