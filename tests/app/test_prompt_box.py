@@ -1,0 +1,70 @@
+"""The prompt's box, its tokens and the rest of the window: what is pointed at, what a very long text does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.main import Application
+from app.session import Session
+from tests.app.shell import close_window, window_with
+from tests.model.checkpoint import files
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return files.folder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def live(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
+    made = window_with(tmp_path / "config", monkeypatch, qtbot, None, str(tiny))
+    session = session_of(made)
+    qtbot.waitUntil(lambda: not session.busy and session.run is not None and not session.prompt.stale)
+    yield made
+    close_window(made)
+
+
+def session_of(application: Application) -> Session:
+    assert application.ctx is not None
+    return application.ctx.session
+
+
+def prompt_panel(application: Application) -> Any:
+    return application.window.docks["prompt"].panel
+
+
+def test_a_character_of_the_box_hovers_its_token_in_every_panel(live: Application, qtbot: QtBot) -> None:
+    session, panel = session_of(live), prompt_panel(live)
+    assert live.ctx is not None
+    selection, tokens = live.ctx.selection, session.prompt.tokens
+    for position, token in enumerate(tokens):
+        if token.end > token.start:
+            panel.edit.pointedAt.emit(token.start)
+            assert selection.hover_token == position
+    panel.edit.pointedAt.emit(-1)
+    assert selection.hover_token is None
+    # A text that is not the run's: the strip alone, and the run's panels keep what they have.
+    session.set_prompt("😀 other words")
+    qtbot.waitUntil(lambda: not session.prompt.stale)
+    qtbot.waitUntil(lambda: len(panel.strip._pieces) == len(session.prompt.tokens))
+    last = next(
+        i for i, token in enumerate(session.prompt.tokens) if session.prompt.text[token.start :].startswith("ther")
+    )
+    panel.edit.pointedAt.emit(session.prompt.tokens[last].start + 1)  # an emoji is two of Qt's units
+    assert panel.strip.hovered == last and selection.hover_token is None
+
+
+def test_a_very_long_text_is_counted_whole_and_listed_in_part(live: Application, qtbot: QtBot) -> None:
+    session, panel = session_of(live), prompt_panel(live)
+    text = "x " * 60_000
+    session.set_prompt(text)
+    qtbot.waitUntil(lambda: not session.prompt.stale)
+    qtbot.waitUntil(lambda: "120,000 tokens" in panel.count.text())
+    assert len(session.prompt.tokens) == 20_000 and "the first 20,000 are shown" in panel.count.text()
+    assert session.model is not None and session.prompt_excess == 120_000 - session.model.n_ctx
+    assert panel.edit.text() == text
