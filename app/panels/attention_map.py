@@ -14,7 +14,7 @@ from app.notify import QUIET_CODES
 from app.panels.attention_copy import copy_cells
 from app.panels.attention_words import value_name, view_text
 from app.plain import tip as plain_tip
-from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.colour_bar import BarText, ColourBar, scale_brief, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
@@ -51,7 +51,7 @@ class MapView(QWidget):
         self._tokens: object = None
         self.heat = HeatMap(panel.ctx.theme, tr("Attention matrix"))
         # The bar's room is taken from the start: cells that come do not move what is drawn.
-        self.heat.set_bar(BarText(values=(0.0, 0.5, 1.0), scale=scale_words("sqrt", fixed=False)))
+        self.heat.set_bar(BarText(values=(0.0, 0.5, 1.0), scale=scale_words("sqrt", fixed=False), brief="√"))
         self._table: MatrixTable | None = None
         self._table_view: HeadView | None = None
         self._stack = QStackedWidget()
@@ -70,7 +70,8 @@ class MapView(QWidget):
         session, selection = self._ctx.session, self._ctx.selection
         self.view = self.pinned or selection.view
         self._title.setVisible(titled or self.pinned is not None)
-        self._label.setText(view_text(self.view))
+        text = view_text(self.view)
+        self._label.setText(text if self.pinned is None else tr("pinned · {view}", view=text))
         self.heat.setAccessibleName(tr("Attention matrix, {view}", view=view_text(self.view)))
         if session.run is None or not session.length:
             self.heat.clear()
@@ -125,12 +126,16 @@ class MapView(QWidget):
         )
 
     def dress(self, options: Options) -> None:
-        """What is drawn besides the cells. Without a readout the title has the value."""
+        """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar."""
         self.heat.set_options(options)
         self._value.setVisible(not options.readout)
+        self._bar.setVisible(not options.bar)
 
     def side_in(self, room: QSize, options: Options) -> float:
-        """Px of the matrix's side in a view of that size with a title."""
+        """Px of the matrix's side in a view of that size with a title; 0 where the title should have the colour bar and
+        has no room for it."""
+        if not options.bar and room.width() < self._title_width():
+            return 0.0
         heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
         bare, heat.col_axis.bare = heat.col_axis.bare, not options.tokens_over
         rect = QRectF(0, 0, room.width(), max(height, 1))
@@ -159,8 +164,9 @@ class MapView(QWidget):
             column.setContentsMargins(0, 0, 0, 0)
             column.addWidget(self._table, 1)
             back = QPushButton(tr("Back to the map"))
+            back.setProperty("compact", True)
             back.clicked.connect(lambda: self.show_table(shown=False))
-            column.addWidget(back)
+            column.addWidget(back, 0, Qt.AlignmentFlag.AlignLeft)
             self._stack.addWidget(page)
         self._stack.setCurrentIndex(1)
         self._fill_table()
@@ -172,17 +178,25 @@ class MapView(QWidget):
 
     # inside
 
+    def _title_width(self) -> int:
+        """Px of width of a title with all that it may have to show."""
+        metrics, mono = self._label.fontMetrics(), self._value.fontMetrics()
+        words = metrics.horizontalAdvance(tr("pinned · {view}", view=view_text(self.view)))
+        return words + mono.horizontalAdvance("-0.000000") + self._bar.sizeHint().width() + self._ctx.theme.px(44)
+
     def _make_title(self, column: QVBoxLayout) -> QWidget:
         title = QWidget()
         row = QHBoxLayout(title)
         row.setContentsMargins(0, 0, 0, 0)
-        self._label, self._value = ElidedLabel(), QLabel()
+        self._label, self._value, self._bar = ElidedLabel(), QLabel(), ColourBar(self._ctx.theme)
         self._label.setFont(self._ctx.theme.font("hint"))
         self._value.setFont(self._ctx.theme.font("mono"))
         self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._value.hide()
         title.setFixedHeight(self._ctx.theme.px(TITLE))
+        self._bar.hide()
         row.addWidget(self._label, 1)
+        row.addWidget(self._bar)
         row.addWidget(self._value)
         if self.pinned is not None:
             button = QToolButton()
@@ -230,6 +244,7 @@ class MapView(QWidget):
             self._levels = (key, (reply.low, reply.high) if reply.low < reply.high else None)
         self.heat.set_lut(lut(name))
         self.heat.set_bar(bar_text(reply, fixed=message.fixed, ignore_first=message.ignore_first))
+        self._bar.set_bar(self.heat.bar, self.heat.table)
         tile = Tile(pixels=pixels, rows=reply.rows, cols=reply.cols, values=arrays.get("values"), signed=reply.signed)
         self.heat.set_tile(tile, key=(key, reply.low, reply.high))
 
@@ -271,15 +286,19 @@ class MapView(QWidget):
 
 def bar_text(reply: MatrixReply, *, fixed: bool, ignore_first: bool) -> BarText:
     """What the colour bar of a reply prints."""
-    words = scale_words(reply.scale, fixed=fixed)
+    words, brief = [scale_words(reply.scale, fixed=fixed)], [scale_brief(reply.scale)]
     if ignore_first:
-        words += f" · {tr('first key apart')}"
+        words.append(tr("first key apart"))
+        brief.append(tr("first apart"))
     if reply.pooled:
-        words += f" · {tr('strongest of each pixel')}"
+        words.append(tr("strongest of each pixel"))
+        brief.append(tr("strongest"))
     good = math.isfinite(reply.low) and math.isfinite(reply.high) and reply.low < reply.high
     low, high = (reply.low, reply.high) if good else (0.0, 1.0)
     if reply.scale == "log" and not reply.signed and low <= 0:
         low = high * 1e-5
     levels = Levels(low=-high if reply.signed else low, high=high, scale=reply.scale, signed=reply.signed)
     values = levels.value(np.array([0.0, 0.5, 1.0]))
-    return BarText(values=(float(values[0]), float(values[1]), float(values[2])), scale=words)
+    return BarText(
+        values=(float(values[0]), float(values[1]), float(values[2])), scale=" · ".join(words), brief=" · ".join(brief)
+    )

@@ -15,7 +15,8 @@ from app.commands import Command
 from app.i18n import tr
 from app.panels.attention_copy import clean, number
 from app.panels.base import Changes, Need, Panel
-from app.panels.block_walk_detail import DetailView, Shown
+from app.panels.block_walk_cell import Shown
+from app.panels.block_walk_detail import DetailView
 from app.panels.block_walk_texts import OpWords
 from app.panels.block_walk_words import (
     brief_formula,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,19 @@ from app.widgets.ticks import figure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.widgets.folding import Folded
-    from model.protocol.walk_requests import WalkAxis, WalkOp
+    from app.panels.block_walk_texts import OpWords
+    from app.widgets.folding import Floats, Folded
+    from model.protocol.walk_requests import WalkAxis, WalkOp, WalkReply
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shown:
+    """What is drawn: the operation, its array (rows, cols), and the walk it is of."""
+
+    walk: WalkReply
+    op: WalkOp
+    values: Floats
+    words: OpWords
 
 
 class ResultMap(HeatMap):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +13,17 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QSta
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import number, table_text
-from app.panels.block_walk_cell import ResultMap, cell_parts
-from app.panels.block_walk_texts import OpWords
-from app.panels.block_walk_words import axis_name, list_title, list_value, parts_title, shape_words, statistics
+from app.panels.block_walk_cell import ResultMap, Shown, cell_parts
+from app.panels.block_walk_words import (
+    axis_brief,
+    axis_name,
+    cell_names,
+    list_title,
+    list_value,
+    parts_title,
+    shape_words,
+    statistics,
+)
 from app.widgets.bar_table import BarTable
 from app.widgets.colour_bar import BarText, scale_words, with_ends
 from app.widgets.elided_label import ElidedLabel
@@ -24,11 +32,12 @@ from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable
 from app.widgets.info_button import InfoButton
+from app.widgets.matrix_header import Counted
 from app.widgets.readout import Part, Readout, parts_width
 from app.widgets.segmented import Segmented
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
-from model.protocol.walk_requests import SHARES, GetWalkTensor, WalkAxis, WalkOp, WalkReply, WalkTensorReply, WalkWhat
+from model.protocol.walk_requests import SHARES, GetWalkTensor, WalkAxis, WalkOp, WalkTensorReply, WalkWhat
 
 if TYPE_CHECKING:
     from app.panels.base import Panel
@@ -36,23 +45,12 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo, Progress
 
 Span = tuple[int, int]
-MOST_COPIED = 65_536
 LIST_WIDTH = 220
 LEAST_HEIGHT, LEAST_AXES = 62, 70
 FEW_LINES = 150
 """Px at 100 % text: under it a row is folded to fewer, longer lines, so that there is room for dimension numbers."""
 LOW = 240
 """Px at 100 % text: under it the formula stands beside the statistics, or is left to the card."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Shown:
-    """What is drawn: the operation, its array (rows, cols), and the walk it is of."""
-
-    walk: WalkReply
-    op: WalkOp
-    values: Floats
-    words: OpWords
 
 
 class DetailView(QWidget):
@@ -169,11 +167,13 @@ class DetailView(QWidget):
         self._facts.setSpacing(20 if beside else 3)
         self.formula.setWordWrap(not beside)
         self.formula.setVisible(beside or not low or self._large)
+        # The map has its readout beside its colour bar; of a low table, a row more is worth more.
+        self.readout.setVisible(self.table_button.isChecked() and not low)
 
     def _draw_token(self, shown: Shown) -> None:
         values, op = shown.values, shown.op
         self.folded, stride, step = None, 1, 1.0
-        names: tuple[list[str], list[str]] = ([], [])
+        names: tuple[Sequence[str], Sequence[str]] | None = None
         if len(values) == 1 and op.cols != "key":
             low = self.heat.height() < self._ctx.theme.px(FEW_LINES)
             self.folded = fold(values[0], aspect=24.0 if low else 4.0)
@@ -182,7 +182,7 @@ class DetailView(QWidget):
             step = op.shape[0] / self.folded.count
             # Lines are told by the number they begin with; across, cells count on from it, in whole steps.
             rows, cols = [], [] if step.is_integer() else [""] * width
-            names = ([f"{i * stride:,}" for i in range(len(values))], [f"+{i}" for i in range(width)])
+            names = Counted(axis_brief(op.cols), len(values), stride), [f"+{i}" for i in range(width)]
         else:
             cols = [token.piece for token in self._ctx.session.path_tokens()] if op.cols == "key" else []
             rows = [""] if len(values) == 1 else [f"{axis_name(op.rows)} {i}" for i in range(len(values))]
@@ -271,7 +271,7 @@ class DetailView(QWidget):
         cols: list[str],
         *,
         strides: tuple[int, int] = (1, 1),
-        names: tuple[list[str], list[str]] = ([], []),
+        names: tuple[Sequence[str], Sequence[str]] | None = None,
     ) -> None:
         """`strides`: from one row's and column's number to the next one's; `names`: of the table's rows and columns,
         where they are others than the map's."""
@@ -286,7 +286,11 @@ class DetailView(QWidget):
             self.heat.set_shape(*shape)
             self.heat.reset_view()
         self.heat.set_axis_tokens(rows[: shape[0]], cols[: shape[1]])
-        self.table.blocks.set_matrix(shape, names[0] or rows[: shape[0]], names[1] or cols[: shape[1]])
+        if names is not None:
+            self.table.blocks.set_matrix(shape, *names, numbered=(False, False))
+            return
+        named = cell_names(self._axis(rows=True), rows, shape[0]), cell_names(self._axis(rows=False), cols, shape[1])
+        self.table.blocks.set_matrix(shape, named[0][0], named[1][0], numbered=(named[0][1], named[1][1]))
 
     def _set_colours(self, levels: Levels, *, pooled: bool, beyond: bool = False) -> None:
         """`beyond`: there are values outside the levels."""
@@ -467,16 +471,12 @@ class DetailView(QWidget):
         self.heat.copyWanted.connect(self._copy)
         self.heat.tableWanted.connect(lambda: self.table_button.setChecked(True))
         self.table.blocks.blockWanted.connect(self._ask_block)
-        self.table_button.toggled.connect(self._show_table)
+        self.table_button.toggled.connect(lambda shown: self.picture.setCurrentIndex(int(shown)))
+        self.table_button.toggled.connect(lambda _shown: self._arrange())
         self.list.positionHovered.connect(self._on_list_hover)
         self.list.positionClicked.connect(self._on_list_click)
         self.back.clicked.connect(self.closed)
         self._ctx.theme.changed.connect(self._restyle)
-
-    def _show_table(self, shown: bool) -> None:
-        """The map has its readout beside its colour bar, the table under it."""
-        self.picture.setCurrentIndex(int(shown))
-        self.readout.setVisible(shown)
 
     def _on_what(self) -> None:
         self._asked = None

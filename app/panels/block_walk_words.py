@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.i18n import tr
 from app.panels.block_walk_texts import OpWords, attention_words, end_words, feed_forward_words
+from app.widgets.matrix_header import Counted
 from app.widgets.readout import Part
 from app.widgets.ticks import figure, short
 from model.protocol.walk_requests import WalkAxis, WalkOp, WalkPlace
@@ -28,6 +31,20 @@ def axis_name(axis: WalkAxis) -> str:
         "neuron": tr("neuron"), "expert": tr("expert"), "slot": tr("chosen expert"), "token": tr("token"),
         "position": tr("position"),
     }[axis]  # fmt: skip
+
+
+def cell_names(axis: WalkAxis, pieces: Sequence[str], count: int) -> tuple[Sequence[str], bool]:
+    """Names of rows or columns in a table, and whether their numbers stand before them: those of tokens do."""
+    if axis in ("key", "position"):
+        return pieces, True
+    if axis == "one":
+        return [""] * count, False
+    return Counted(axis_brief(axis), count), False
+
+
+def axis_brief(axis: WalkAxis) -> str:
+    """What stands before an index in a table."""
+    return tr("dim") if axis == "dim" else axis_name(axis)
 
 
 def shape_text(op: WalkOp) -> str:

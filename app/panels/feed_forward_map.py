@@ -140,7 +140,8 @@ class MapPage(QWidget):
         self.heat.reset_view()
         self.heat.set_selected(cell)
         self.draw()
-        self.table.blocks.set_matrix(grid.values.shape, pieces, list(grid.names), origin=start, numbered=False)
+        names = [f"{grid.kind} {name}" for name in grid.names]
+        self.table.blocks.set_matrix(grid.values.shape, pieces, names, origin=start, numbered=(True, False))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -20,6 +20,7 @@ from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable
+from app.widgets.matrix_header import Counted
 from app.widgets.segmented import Segmented
 from app.widgets.value_combo import Choice, ValueCombo
 from app.widgets.wrap_row import WrapRow, wrap
@@ -343,7 +344,8 @@ class ContentsView(QWidget):
         if self._table is None or not self.as_table:
             return
         pieces = [token.piece for token in self._ctx.session.path_tokens()]
-        self._table.blocks.set_matrix(self.heat.shape, pieces, [])
+        dims = Counted(tr("dim"), self.heat.shape[1])
+        self._table.blocks.set_matrix(self.heat.shape, pieces, dims, numbered=(True, False))
         self._table.set_current(self._ctx.selection.key, self._dim)
 
     def _ask_block(self, rows: Span, cols: Span) -> None:

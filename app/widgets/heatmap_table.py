@@ -12,6 +12,8 @@ from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
+from app.widgets.matrix_header import NameHeader
 from app.widgets.table_style import CellDelegate, Index, Look, LookModel, dress_table
 from app.widgets.ticks import figure
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 BLOCK = 64
 MOST_BLOCKS = 256
+MOST_LETTERS = 16
+"""Of a name."""
 NO_PARENT = QModelIndex()
 Span = tuple[int, int]
 
@@ -35,7 +39,7 @@ class BlockModel(LookModel):
         self._shape = (0, 0)
         self._rows: Sequence[str] = ()
         self._cols: Sequence[str] = ()
-        self._origin, self._numbered = 0, True
+        self._origin, self._numbered = 0, (True, True)
         self._blocks: dict[tuple[int, int], NDArray[np.float32] | None] = {}
 
     def set_matrix(
@@ -45,9 +49,10 @@ class BlockModel(LookModel):
         cols: Sequence[str],
         *,
         origin: int = 0,
-        numbered: bool = True,
+        numbered: tuple[bool, bool] = (True, True),
     ) -> None:
-        """Another matrix: nothing of it is here yet. `origin`: number of row 0; `numbered`: columns have numbers."""
+        """Another matrix: nothing of it is here yet. `rows`, `cols`: names of both. `origin`: number of row 0;
+        `numbered`: whether the names of rows and of columns stand after their numbers."""
         self.beginResetModel()
         self._origin, self._numbered = origin, numbered
         self._shape, self._rows, self._cols = shape, rows, cols
@@ -70,6 +75,10 @@ class BlockModel(LookModel):
         block = self._blocks[key]
         return None if block is None else float(block[row % BLOCK, col % BLOCK])
 
+    @property
+    def numbered_columns(self) -> bool:
+        return self._numbered[1]
+
     def rowCount(self, parent: Index = NO_PARENT) -> int:
         return 0 if parent.isValid() else self._shape[0]
 
@@ -77,14 +86,15 @@ class BlockModel(LookModel):
         return 0 if parent.isValid() else self._shape[1]
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        across = orientation == Qt.Orientation.Horizontal
-        pieces = self._cols if across else self._rows
-        piece = pieces[section] if section < len(pieces) else ""
-        if role == Qt.ItemDataRole.DisplayRole:
-            short = piece if len(piece) < 16 else f"{piece[:14]}…"
-            if across and not self._numbered:
-                return short
-            return f"{section + (0 if across else self._origin):,} {short}"
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            across = orientation == Qt.Orientation.Horizontal
+            pieces = self._cols if across else self._rows
+            piece = pieces[section] if section < len(pieces) else ""
+            if role == Qt.ItemDataRole.DisplayRole and len(piece) >= MOST_LETTERS:
+                piece = f"{piece[: MOST_LETTERS - 2]}…"
+            if self._numbered[across]:
+                piece = f"{section + (0 if across else self._origin):,} {piece}".rstrip()
+            return plain_tip(piece) if role == Qt.ItemDataRole.ToolTipRole else piece
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
@@ -96,15 +106,22 @@ class BlockModel(LookModel):
         value = self.value(row, column)
         if value is None:
             return Look("…", "secondary")
-        return Look(figure(value), "secondary" if math.isnan(value) else "text")
+        return Look(cell_text(value), "secondary" if math.isnan(value) else "text")
+
+
+def cell_text(value: float) -> str:
+    """A figure of a cell; with an exponent it has a digit less, and is no wider than the others."""
+    text = figure(value)
+    return figure(value, 3) if "e" in text else text
 
 
 class MatrixTable(QTableView):
     """`cellClicked(row, column)` when the current cell moves by the user's hand."""
 
     cellClicked = Signal(int, int)
-    HEAD, COLUMN = 120, 92
-    """Px at 100 % text of the row header and of a column at least."""
+    HEAD, COLUMN, NAMED = 120, 74, 86
+    """Px at 100 % text of the row header at most, of a column at least, and of one at least whose name is no token's
+    and as long."""
 
     def __init__(
         self, theme: Theme, label: str, parent: QWidget | None = None, *, blocks: BlockModel | None = None
@@ -112,10 +129,17 @@ class MatrixTable(QTableView):
         self._fitting = True  # Qt calls updateGeometries while it makes the view
         super().__init__(parent)
         self._theme = theme
+        self._names: tuple[float, float] | None = None
         self.blocks = blocks or BlockModel()
         self.blocks.setParent(self)
         self.setModel(self.blocks)
         self.setItemDelegate(CellDelegate(theme, self))
+        self._heads = (
+            NameHeader(theme, Qt.Orientation.Vertical, self),
+            NameHeader(theme, Qt.Orientation.Horizontal, self),
+        )
+        self.setVerticalHeader(self._heads[0])
+        self.setHorizontalHeader(self._heads[1])
         dress_table(self, theme)
         self.setAccessibleName(tr("{label} as a table", label=label))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
@@ -123,7 +147,10 @@ class MatrixTable(QTableView):
         # A column half under the row header would show 0.9830 as 9830.
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerItem)
         self.verticalHeader().show()
-        self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        # The bar is of the columns alone, so it begins where they do.
+        self._beside = QWidget()
+        self.addScrollBarWidget(self._beside, Qt.AlignmentFlag.AlignLeft)
+        self.blocks.modelReset.connect(self._forget_names)
         self.selectionModel().currentChanged.connect(self._on_current)
         theme.changed.connect(self._fit)
         self._fit()
@@ -138,24 +165,39 @@ class MatrixTable(QTableView):
         self.scrollTo(index)
 
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        for head in self._heads:
+            head.viewport().update()
         if current.isValid() and not self.signalsBlocked():
             self.cellClicked.emit(current.row(), current.column())
 
     def _fit(self) -> None:
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self._names = None
         self._fit_columns()
-        self.verticalHeader().setFont(self._theme.font("mono_small"))
-        self.horizontalHeader().setFont(self._theme.font("mono_small"))
+
+    def _forget_names(self) -> None:
+        self._names = None
+        self.updateGeometries()
 
     def _fit_columns(self) -> None:
         """As many whole columns as there is room for, the rest to the row header: none is cut at either end."""
-        head, column = self._theme.px(self.HEAD), self._theme.px(self.COLUMN)
+        if not self.isVisible():
+            return
+        if self._names is None:
+            self._names = self._heads[0].longest(), self._heads[1].longest()
+        px = self._theme.px
+        head, column = round(min(self._names[0], px(self.HEAD))), px(self.COLUMN)
+        if not self.blocks.numbered_columns:
+            column = max(column, round(min(self._names[1], px(self.NAMED))))
         across = self.horizontalScrollBar()
-        room = self.viewport().width() + self.viewportMargins().left() - head
+        whole = self.viewport().width() + self.viewportMargins().left()
+        head = max(min(head, whole - column), px(24))
+        room = whole - head
         count = max(1, room // column)
         width = max(column, room // count)
         self.horizontalHeader().setDefaultSectionSize(width)
         self.verticalHeader().setFixedWidth(head + max(0, room - count * width))
+        self._beside.setFixedWidth(self.verticalHeader().width())
         super().updateGeometries()
         at_end = across.value() == across.maximum()  # Qt keeps the offset in px, of columns as wide as they were
         if at_end and across.maximum():

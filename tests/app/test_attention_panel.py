@@ -17,6 +17,7 @@ from app.theme import Theme
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_paint import axis_labels
+from app.widgets.heatmap_table import cell_text
 from app.widgets.ticks import figure
 from model.protocol.attention_requests import GetCell, GetColumn, GetGrid, GetMatrix, GetRow, HeadView
 from tests.app.attention_bench import Bench, model_info, settled, shown
@@ -190,12 +191,12 @@ def test_the_table_twin_holds_the_same_numbers(qtbot: QtBot, bench: Bench) -> No
     assert table is not None
     model = table.model()
     qtbot.waitUntil(lambda: model.index(150, 20).data() != "…")
-    assert model.index(150, 20).data() == figure(float(values[150, 20]))
+    assert model.index(150, 20).data() == cell_text(float(values[150, 20]))
     assert (table.currentIndex().row(), table.currentIndex().column()) == (150, 20)
     assert model.rowCount() == model.columnCount() == 200
     bench.selection.set_layer_head(1, 1)
     other = bench.engine.matrix(HeadView(layer=1, head=1))
-    qtbot.waitUntil(lambda: model.index(150, 20).data() == figure(float(other[150, 20])))
+    qtbot.waitUntil(lambda: model.index(150, 20).data() == cell_text(float(other[150, 20])))
 
 
 @pytest.mark.parametrize("width", [620, 700, 760, 833])

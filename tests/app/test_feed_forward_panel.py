@@ -157,7 +157,7 @@ def test_the_table_twin_and_copy(qtbot: QtBot, tmp_path: Path) -> None:
     model = panel.map.table.model()
     qtbot.waitUntil(lambda: model.index(9, 2).data() != "…")
     assert model.index(9, 2).data() == figure(float(arrays["heat"][9, 2]))
-    assert model.headerData(2, Qt.Orientation.Horizontal) == str(arrays["ids"][2])
+    assert model.headerData(2, Qt.Orientation.Horizontal) == f"neuron {arrays['ids'][2]}"
     clipboard = QGuiApplication.clipboard()
     panel.map.heat.set_selected((9, 2))
     for what, lines in (("cell", 1), ("row", 2), ("matrix", 18)):
