@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStyle, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStyle, QTabBar, QToolButton, QWidget
 from shiboken6 import isValid
 
 from app.frame.docks import RADIUS, PanelDock
 from app.i18n import tr
 from app.widgets.info_button import InfoButton
+from app.widgets.tick_menu import TickMenu
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -74,9 +75,9 @@ class TabTools(QWidget):
             self.info.set_text(dock.windowTitle(), help_text, panel=dock.panel.panel_id)
         self._show()
 
-    def menu(self) -> QMenu:
+    def menu(self) -> TickMenu:
         """What the buttons do, for the dock in front."""
-        menu, dock = QMenu(self), self.dock
+        menu, dock = TickMenu(self), self.dock
         for icon, tip, run in _tools():
             if dock is not None and (icon != "download" or dock.panel.exports):
                 action = menu.addAction(self._theme.icon(icon, "secondary", 14), tip)

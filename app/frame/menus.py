@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QLabel, QMenu, QMenuBar
+from PySide6.QtWidgets import QLabel, QMenuBar
 
 from app.i18n import tr
 from app.keys import shortcut_text
+from app.widgets.tick_menu import TickMenu
 
 if TYPE_CHECKING:
     from app.commands import Command, CommandRegistry
     from app.theme import Theme
 
 MENUS = ("File", "Run", "View", "Model", "Help")
-Fill = Callable[[QMenu], None]
+Fill = Callable[[TickMenu], None]
 
 
 class MenuBar(QMenuBar):
@@ -33,7 +34,7 @@ class MenuBar(QMenuBar):
         self._name.setContentsMargins(4, 0, 10, 0)
         self._name.setFont(theme.font("title"))
         self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)
-        self.menus: Mapping[str, QMenu] = {name: self._add(name) for name in MENUS}
+        self.menus: Mapping[str, TickMenu] = {name: self._add(name) for name in MENUS}
         theme.changed.connect(self._restyle)
 
     def extend(self, name: str, fill: Fill) -> None:
@@ -58,29 +59,25 @@ class MenuBar(QMenuBar):
         self.setCornerWidget(self._name, Qt.Corner.TopLeftCorner)  # makes room for it anew
         QTimer.singleShot(0, self, self._align)
 
-    def _add(self, name: str) -> QMenu:
-        menu = self.addMenu(tr(name))
+    def _add(self, name: str) -> TickMenu:
+        menu = TickMenu(self, tr(name))
+        self.addMenu(menu)
         menu.aboutToShow.connect(lambda: self._fill(name, menu))
         return menu
 
-    def _fill(self, name: str, menu: QMenu) -> None:
+    def _fill(self, name: str, menu: TickMenu) -> None:
         menu.clear()
         mine = sorted((c for c in self._commands if c.menu == name and not c.hidden), key=lambda c: c.group)
         if name in self._more:
             self._more[name](menu)
-        submenus: dict[str, QMenu] = {}
         for at, (_, group) in enumerate(groupby(mine, key=lambda c: c.group)):
             if at or name in self._more:
                 menu.addSeparator()
             for command in group:
-                target = menu
-                if command.submenu:
-                    if command.submenu not in submenus:
-                        submenus[command.submenu] = menu.addMenu(tr(command.submenu))
-                    target = submenus[command.submenu]
+                target = menu.submenu(tr(command.submenu)) if command.submenu else menu
                 target.addAction(self._action(command, target))
 
-    def _action(self, command: Command, parent: QMenu) -> QAction:
+    def _action(self, command: Command, parent: TickMenu) -> QAction:
         # Keys are bound by the key router; here they are only shown.
         keys = shortcut_text(command)
         action = QAction(f"{command.label}\t{keys}" if keys else command.label, parent)
@@ -88,5 +85,7 @@ class MenuBar(QMenuBar):
         if command.checked is not None:
             action.setCheckable(True)
             action.setChecked(command.checked())
+            if command.submenu:  # of these one is chosen
+                parent.choices.addAction(action)
         action.triggered.connect(lambda _checked=False: self._commands.run(command.id))
         return action

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n import tr
+from app.widgets.tick_menu import TickMenu
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
     from app.session import Session
     from app.settings import Settings
 
@@ -19,7 +21,7 @@ LONGEST = 60
 Open = Callable[[str], object]
 
 
-class ModelMenu(QMenu):
+class ModelMenu(TickMenu):
     """Made anew each time it is opened."""
 
     def __init__(
@@ -46,11 +48,12 @@ class ModelMenu(QMenu):
         self._add_choice(tr("Number format"), "dtype", DTYPES)
 
     def _add_choice(self, title: str, field: str, choices: tuple[str, ...]) -> None:
-        menu = self.addMenu(title)
+        menu = self.add_menu(title)
         for choice in choices:
             action = menu.addAction(tr("automatic") if choice == "auto" else choice)
             action.setCheckable(True)
             action.setChecked(getattr(self._settings.values, field) == choice)
+            menu.choices.addAction(action)
             action.triggered.connect(lambda _checked=False, choice=choice: self._choose(field, choice))
 
     def _choose(self, field: str, choice: str) -> None:
@@ -60,7 +63,7 @@ class ModelMenu(QMenu):
             self._session.open_model(self._session.source)
 
 
-def fill_recent(menu: QMenu, settings: Settings, open_source: Open, default: str = "") -> None:
+def fill_recent(menu: TickMenu, settings: Settings, open_source: Open, default: str = "") -> None:
     """Adds the models used last; the default one, which has no place of its own, under the name given for it."""
     for source in settings.values.recent_models:
         name = source or default

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QMenu, QSizePolicy, 
 from app.i18n import tr
 from app.plain import tip as plain_tip
 from app.state.on_screen import other_text
+from app.widgets.chevron import draw_chevron
 
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
@@ -112,10 +113,8 @@ class BarButton(QAbstractButton):
             painter.setOpacity(0.8 if self._primary else 1.0)
             painter.drawText(area.adjusted(shift, 0.5, 0, 0.5), align, self.hint)
         if self._arrow:
-            x, y = self.width() - self._padding - 3, self.height() / 2 + 1.5
             painter.setOpacity(1)
-            painter.setPen(QPen(colours.secondary, 1.3))
-            painter.drawPolyline([QPointF(x - 3.5, y - 3), QPointF(x, y + 0.5), QPointF(x + 3.5, y - 3)])
+            draw_chevron(painter, colours.secondary, QPointF(self.width() - self._padding - 3, self.height() / 2 + 0.5))
 
 
 class CostReadout(QWidget):
@@ -183,7 +182,7 @@ def cost_parts(session: Session, *, short: int, apart: bool = False) -> Form:
     run = session.run
     if run is None:
         return ()
-    mark = ((f"{tr('other text')}    " if short < 2 else "≠ ", "accent"),) if apart else ()
+    mark = ((f"{tr('other text')}    " if short < 2 else "≠ ", "secondary"),) if apart else ()
     tok, space = (f" {tr('tok')} ", "    ") if short < 2 else (" · ", "   ")
     steps = len(run.path)
     speed = f"{1000 / session.decode_ms:.1f}" if session.decode_ms else "–"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QActionGroup, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from app.i18n import tr
-from app.panels.attention_words import head_text, layer_text, scale_items, stage_items, stage_tips
+from app.panels.attention_words import head_text, layer_text, scale_items, stage_items, stage_tips, view_text
 from app.widgets.segmented import Segmented
+from app.widgets.tick_menu import TickMenu
 from app.widgets.value_combo import Choice, ValueCombo
 from model.colormaps import ONE_SIGNED
 
@@ -60,7 +61,7 @@ class AttentionControls(QWidget):
         self.more.setAccessibleName(tr("More about this view"))
         self.more.setToolTip(tr("More about this view"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._menu = QMenu(self)
+        self._menu = TickMenu(self)
         self._menu.aboutToShow.connect(self._fill_menu)
         self.more.setMenu(self._menu)
         for button in (self.pin, self.export, self.more):
@@ -104,8 +105,14 @@ class AttentionControls(QWidget):
         self._fit()
 
     def toggle_pin(self) -> None:
-        """Pins the view, or unpins it."""
-        self._ctx.selection.toggle_pin(self._ctx.selection.view)
+        """Pins the view, or unpins it; says which one that put out."""
+        selection = self._ctx.selection
+        before = selection.pins
+        selection.toggle_pin(selection.view)
+        gone = [pin for pin in before if pin not in selection.pins and pin != selection.view]
+        if gone:
+            words = tr("{view} was unpinned: no more than four stand beside one another.", view=view_text(gone[0]))
+            self._ctx.notify.say(words)
 
     @property
     def _is_pinned(self) -> bool:
@@ -161,7 +168,7 @@ class AttentionControls(QWidget):
         )
         first.setCheckable(True)
         first.setChecked(selection.ignore_first)
-        colours = menu.addMenu(tr("Colour map"))
+        colours = menu.add_menu(tr("Colour map"))
         current = self._ctx.settings.panel("attention").get("colormap", ONE_SIGNED[0])
         group = QActionGroup(colours)
         for name in ONE_SIGNED:
@@ -174,7 +181,7 @@ class AttentionControls(QWidget):
         menu.addAction(tr("Heads, row, column, entropy"), self.gridToggled.emit)
         menu.addAction(tr("Show as table"), self.tableToggled.emit)
 
-    def _add_scales(self, menu: QMenu) -> None:
+    def _add_scales(self, menu: TickMenu) -> None:
         if self.scale.isVisible():
             return
         selection = self._ctx.selection
@@ -183,6 +190,7 @@ class AttentionControls(QWidget):
             action.triggered.connect(_ignoring_state(partial(selection.set_scale, key)))
             action.setCheckable(True)
             action.setChecked(selection.scale == key)
+            menu.choices.addAction(action)
         menu.addSeparator()
 
     def _restyle(self) -> None:

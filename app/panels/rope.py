@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QActionGroup, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.commands import Command
 from app.i18n import tr
@@ -30,9 +30,11 @@ from app.widgets.cell_layout import CellLayout
 from app.widgets.data_table import Column, DataTable
 from app.widgets.fact_list import FactList
 from app.widgets.line_plot import Line, LinePlot, Mark
+from app.widgets.menu_button import MenuButton
 from app.widgets.rotary_planes import PlaneGrid, Planes, PlaneView
 from app.widgets.segmented import Segmented
 from app.widgets.sign_colours import SIGNS
+from app.widgets.tick_menu import TickMenu
 from app.widgets.ticks import figure, short
 from app.widgets.value_combo import Choice, ValueCombo
 from model.protocol.rope_requests import GetRope, RopeReply
@@ -89,7 +91,7 @@ class RopePanel(Panel):
         self.shown = {str(key) for key in kept if key in STYLES} | {"model"}
         self.where = WhereControls(self.ctx)
         self.reach_box = ValueCombo(theme, tr("How far the curve goes"))
-        self.what_if = QToolButton()
+        self.what_if = MenuButton(theme, tr("What if"))
         self.pages = Segmented(theme, [("planes", tr("Planes")), ("table", tr("Table"))], label=tr("Pairs as"))
         self.plane = PlaneView(theme, tr("The chosen pair"))
         self.grid = PlaneGrid(theme, tr("All pairs as planes"))
@@ -312,11 +314,9 @@ class RopePanel(Panel):
     # what if
 
     def _make_menu(self) -> None:
-        self.what_if.setText(tr("What if") + " ▾")
         self.what_if.setAccessibleName(tr("Curves of other rotations"))
         self.what_if.setToolTip(tr("The same q and k under other rotations"))
-        self.what_if.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._menu = QMenu(self)
+        self._menu = TickMenu(self)
         self._menu.setToolTipsVisible(True)
         self._menu.aboutToShow.connect(self._fill_menu)
         self.what_if.setMenu(self._menu)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QCheckBox, QSizePolicy, QWidget
 
 if TYPE_CHECKING:
-    from app.theme import Theme
+    from app.theme import Palette, Theme
 
 BOX, GAP = 14, 6
 
@@ -42,16 +42,26 @@ class CheckBox(QCheckBox):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self.isEnabled():
             painter.setOpacity(0.45)
-        box = QRectF(1, (self.height() - side) / 2, side, side).adjusted(0.5, 0.5, -0.5, -0.5)
-        lit = self.underMouse() or self.hasFocus()
-        painter.setPen(QPen(colours.accent if self.isChecked() or lit else colours.secondary, 1.5 if lit else 1))
-        painter.setBrush(colours.accent if self.isChecked() else colours.window)
-        painter.drawRoundedRect(box, 4, 4)
-        if self.isChecked():
-            painter.setPen(QPen(colours.accent_text, 1.8, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-            at = (QPointF(0.22, 0.54), QPointF(0.43, 0.74), QPointF(0.78, 0.28))
-            painter.drawPolyline([QPointF(box.x() + p.x() * box.width(), box.y() + p.y() * box.height()) for p in at])
+        box = QRectF(1, (self.height() - side) / 2, side, side)
+        draw_box(painter, colours, box, checked=self.isChecked(), lit=self.underMouse() or self.hasFocus())
         painter.setFont(self._theme.font("table"))
         painter.setPen(colours.accent if self.hasFocus() else colours.text)
-        place = QRectF(box.right() + GAP, 0, self.width(), self.height())
+        place = QRectF(box.right() - 0.5 + GAP, 0, self.width(), self.height())
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, self.text())
+
+
+def draw_box(painter: QPainter, colours: Palette, box: QRectF, *, checked: bool, lit: bool) -> None:
+    """An outlined box, filled and ticked when on; `lit`: pointed at, or in focus."""
+    box = box.adjusted(0.5, 0.5, -0.5, -0.5)
+    painter.setPen(QPen(colours.accent if checked or lit else colours.secondary, 1.5 if lit else 1))
+    painter.setBrush(colours.accent if checked else colours.window)
+    painter.drawRoundedRect(box, 4, 4)
+    if checked:
+        draw_tick(painter, colours.accent_text, box)
+
+
+def draw_tick(painter: QPainter, colour: QColor, box: QRectF) -> None:
+    """The tick of a box, without it."""
+    painter.setPen(QPen(colour, 1.8, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    at = (QPointF(0.22, 0.54), QPointF(0.43, 0.74), QPointF(0.78, 0.28))
+    painter.drawPolyline([QPointF(box.x() + p.x() * box.width(), box.y() + p.y() * box.height()) for p in at])

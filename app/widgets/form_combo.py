@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QWidget
+
+from app.widgets.chevron import draw_chevron
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -25,6 +27,5 @@ class FormCombo(QComboBox):
         super().paintEvent(event)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self._theme.palette.secondary, 1.4))
         middle = QPointF(self.width() - ARROW_MIDDLE, self.height() / 2 + 0.5)
-        painter.drawPolyline([middle + QPointF(-3.5, -1.8), middle + QPointF(0, 1.8), middle + QPointF(3.5, -1.8)])
+        draw_chevron(painter, self._theme.palette.secondary, middle)

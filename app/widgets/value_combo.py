@@ -10,6 +10,8 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, 
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from app.widgets.chevron import draw_chevron
+
 if TYPE_CHECKING:
     from app.theme import Theme
 
@@ -61,6 +63,7 @@ class ValueCombo(QComboBox):
         super().__init__(parent)
         self._theme = theme
         self._choices: tuple[Choice, ...] = ()
+        self._height = 28
         self.setAccessibleName(label)
         self.setToolTip(label)
         self.setItemDelegate(ChoiceDelegate(theme, self))
@@ -86,6 +89,11 @@ class ValueCombo(QComboBox):
         self.blockSignals(blocked)
         self._restyle()
 
+    def set_compact(self) -> None:
+        """Two px lower than others, where height is dear."""
+        self._height = 26
+        self._restyle()
+
     def key(self) -> object:
         row = self.currentIndex()
         return self._choices[row].key if 0 <= row < len(self._choices) else None
@@ -101,7 +109,7 @@ class ValueCombo(QComboBox):
 
     def sizeHint(self) -> QSize:
         widest = max((_width(self._theme, c.short or c.text, c.note) for c in self._choices), default=40.0)
-        return QSize(round(widest + 2 * PADDING + ARROW), self._theme.px(28))
+        return QSize(round(widest + 2 * PADDING + ARROW), self._theme.px(self._height))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -135,9 +143,7 @@ class ValueCombo(QComboBox):
             whole = not choice.short or _width(self._theme, choice.text, "") <= rect.width() + 1
             draw_choice(painter, self._theme, rect, choice.text if whole else choice.short, choice.note)
         middle = QPointF(self.width() - ARROW / 2 - 3, self.height() / 2 + 0.5)
-        painter.setPen(QPen(colours.secondary, 1.4))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawPolyline([middle + QPointF(-3.5, -1.8), middle + QPointF(0, 1.8), middle + QPointF(3.5, -1.8)])
+        draw_chevron(painter, colours.secondary, middle)
 
 
 def draw_choice(painter: QPainter, theme: Theme, rect: QRectF, text: str, note: str, *, enabled: bool = True) -> None:
