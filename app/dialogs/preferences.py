@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QDialog,
-    QDoubleSpinBox,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
     QPushButton,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -28,6 +26,7 @@ from app.i18n import LANGUAGES, tr
 from app.settings import MAX_THREADS, config_folder, log_folder
 from app.theme import MAX_SCALE, MIN_SCALE
 from app.widgets.form_combo import FormCombo
+from app.widgets.form_spin import FormDoubleSpin, FormSpin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from app.context import AppContext
 
-SpinBox = TypeVar("SpinBox", QSpinBox, QDoubleSpinBox)
 GIGABYTE = 1_000_000_000
 BUDGET_DELAY_MS = 500
 THEMES = {"system": "As the system", "light": "Light", "dark": "Dark"}
@@ -78,7 +76,7 @@ class PreferencesDialog(QDialog):
         self.theme.currentIndexChanged.connect(lambda: settings.update(theme=self.theme.currentData()))
         self.language = self._choice({"": tr("As the system"), **LANGUAGES}, values.language)
         self.language.currentIndexChanged.connect(self._use_language)
-        self.scale = self._spin(QSpinBox())
+        self.scale = FormSpin(self._ctx.theme)
         self.scale.setRange(round(100 * MIN_SCALE), round(100 * MAX_SCALE))
         self.scale.setSingleStep(10)
         self.scale.setSuffix(" %")
@@ -98,12 +96,12 @@ class PreferencesDialog(QDialog):
         self.device.currentIndexChanged.connect(lambda: self._use_next(device=self.device.currentData()))
         self.dtype = self._choice({name: tr("automatic") if name == "auto" else name for name in DTYPES}, values.dtype)
         self.dtype.currentIndexChanged.connect(lambda: self._use_next(dtype=self.dtype.currentData()))
-        self.threads = self._spin(QSpinBox())
+        self.threads = FormSpin(self._ctx.theme)
         self.threads.setRange(0, MAX_THREADS)
         self.threads.setSpecialValueText(tr("automatic"))
         self.threads.setValue(values.threads)
         self.threads.valueChanged.connect(lambda value: self._use_next(threads=value))
-        self.budget = self._spin(QDoubleSpinBox())
+        self.budget = FormDoubleSpin(self._ctx.theme)
         self.budget.setRange(0, 1e6)
         self.budget.setDecimals(1)
         self.budget.setSuffix(" GB")
@@ -117,7 +115,8 @@ class PreferencesDialog(QDialog):
         for at, (text, field) in enumerate(((tr("Device"), self.device), (tr("Number format"), self.dtype))):
             self._put(grid, 0, at, text, field)
         for at, (text, box) in enumerate(((tr("Threads"), self.threads), (tr("Memory a run may keep"), self.budget))):
-            self._put(grid, 2, at, text, box)
+            self._put(grid, 3, at, text, box)
+        grid.setRowMinimumHeight(2, 6)  # a name belongs to the field under it
         self.budget_words = label("", "hint", wrap=True)
         self._column.addWidget(self.budget_words)
         row = QHBoxLayout()
@@ -162,11 +161,6 @@ class PreferencesDialog(QDialog):
         grid.addWidget(field, row + 1, column)
         grid.setColumnStretch(column, 1)
         field.setAccessibleName(text)
-
-    def _spin(self, box: SpinBox) -> SpinBox:
-        box.lineEdit().setTextMargins(6, 0, 0, 0)
-        box.setFixedHeight(self._ctx.theme.px(28))
-        return box
 
     def _choice(self, names: dict[str, str], current: str) -> FormCombo:
         box = FormCombo(self._ctx.theme)

@@ -87,7 +87,13 @@ class Sheets:
         """How many steps to take."""
         from app.dialogs.steps import StepsDialog  # noqa: PLC0415
 
-        _show(StepsDialog(self._window.settings, take, self._window))
+        _show(StepsDialog(self._window.theme, self._window.settings, take, self._window))
+
+    def save_layout(self, take: Callable[[str], None]) -> None:
+        """A name for the layout."""
+        from app.dialogs.ask import NameDialog  # noqa: PLC0415
+
+        _show(NameDialog(self._window.theme, tr("Save the layout"), tr("Name"), take, self._window))
 
     def about(self) -> None:
         """What this is."""

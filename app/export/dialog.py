@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
     QDialog,
-    QDoubleSpinBox,
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QMessageBox,
     QProgressBar,
     QPushButton,
-    QSpinBox,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
+from app.dialogs.ask import ConfirmDialog
 from app.export.exporter import (
     FORMATS,
     KINDS,
@@ -39,6 +38,7 @@ from app.export.preview import FIGURES, Preview, has_figures
 from app.export.subjects import PANEL, Want, kind_of, message_of, names_in, plain, safe_stem, shown, stem_of
 from app.i18n import tr
 from app.widgets.check_box import CheckBox
+from app.widgets.form_spin import FormDoubleSpin, FormSpin
 from app.widgets.value_combo import Choice, ValueCombo
 from model.colormaps import ONE_SIGNED
 from model.protocol.errors import DecoderscopeError
@@ -150,12 +150,11 @@ class ExportDialog(QDialog):
         themes = [("light", tr("light")), ("dark", tr("dark")), ("transparent", tr("no background"))]
         self.theme_box = _choices(theme, tr("Theme"), themes, options.theme)
         self.colormap_box = _choices(theme, tr("Colour map"), [(name, name) for name in ONE_SIGNED], options.colormap)
-        self.width_box, self.height_box = _inches(), _inches()
-        self.dpi_box = QSpinBox()
+        self.width_box, self.height_box = _inches(theme), _inches(theme)
+        self.dpi_box = FormSpin(theme)
         self.dpi_box.setRange(MIN_DPI, MAX_DPI)
         self.dpi_box.setValue(options.dpi)
         self.dpi_box.setSuffix(tr(" dpi"))
-        self.dpi_box.lineEdit().setTextMargins(6, 0, 6, 0)
         self._add_row(form, "theme", tr("Theme"), self.theme_box)
         self._add_row(form, "colormap", tr("Colour map"), self.colormap_box)
         self._add_row(form, "width", tr("Width"), self.width_box)
@@ -298,6 +297,9 @@ class ExportDialog(QDialog):
         for box in self.boxes.values():
             self._format_grid.removeWidget(box)
             box.setVisible(False)
+        widest = max(self.boxes[name].sizeHint().width() for name in known)
+        for column in range(4):
+            self._format_grid.setColumnMinimumWidth(column, widest)
         for at, name in enumerate(known):
             self._format_grid.addWidget(self.boxes[name], at // 4, at % 4)
             self.boxes[name].setVisible(True)
@@ -358,14 +360,11 @@ class ExportDialog(QDialog):
             self.folder_edit.setText(folder)
 
     def _may_replace(self, names: list[str]) -> bool:
-        box = QMessageBox(self)
-        box.setIcon(QMessageBox.Icon.Question)
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(tr("{names} exist in this folder.", names=", ".join(names)))
-        replace_button = box.addButton(tr("Replace"), QMessageBox.ButtonRole.AcceptRole)
-        box.addButton(tr("Keep"), QMessageBox.ButtonRole.RejectRole)
-        box.exec()
-        return box.clickedButton() is replace_button
+        sentence = tr("{names} exist in this folder.", names=", ".join(names))
+        box = ConfirmDialog(
+            self._ctx.theme, sentence, keep=tr("Keep"), action=tr("Replace"), title=tr("Export"), parent=self
+        )
+        return bool(box.exec())
 
     def _set_running(self, *, running: bool) -> None:
         self.bar.setVisible(running)
@@ -407,14 +406,14 @@ def _choices(theme: Theme, label: str, items: list[tuple[Any, str]], current: ob
     box = ValueCombo(theme, label)
     box.set_choices([Choice(key=key, text=text) for key, text in items])
     box.set_key(current)
+    box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
     return box
 
 
-def _inches() -> QDoubleSpinBox:
-    box = QDoubleSpinBox()
+def _inches(theme: Theme) -> FormDoubleSpin:
+    box = FormDoubleSpin(theme)
     box.setRange(MIN_INCHES, MAX_INCHES)
     box.setDecimals(1)
     box.setSingleStep(0.5)
     box.setSuffix(tr(" in"))
-    box.lineEdit().setTextMargins(6, 0, 6, 0)
     return box

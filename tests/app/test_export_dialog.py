@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.dialogs.ask import ConfirmDialog
 from app.export.dialog import ExportDialog
 from app.export.exporter import Exporter, ExportOptions, formats_of, free_stem
 from app.export.subjects import safe_stem, stem_of
@@ -121,16 +122,17 @@ def test_files_that_exist_are_asked_about(
     (tmp_path / "there.csv").write_text("mine")
     answers: list[str] = []
 
-    def answer(role: QMessageBox.ButtonRole) -> None:
+    def answer(*, replace: bool) -> None:
         box = QApplication.activeModalWidget()
-        assert isinstance(box, QMessageBox)
-        answers.append(box.text())
-        next(b for b in box.buttons() if box.buttonRole(b) == role).click()
+        assert isinstance(box, ConfirmDialog)
+        answers.append(box.sentence.text())
+        assert box.keep.isDefault()
+        (box.go if replace else box.keep).click()
 
-    QTimer.singleShot(50, lambda: answer(QMessageBox.ButtonRole.RejectRole))
+    QTimer.singleShot(50, lambda: answer(replace=False))
     dialog.export()
     assert (tmp_path / "there.csv").read_text() == "mine"
-    QTimer.singleShot(50, lambda: answer(QMessageBox.ButtonRole.AcceptRole))
+    QTimer.singleShot(50, lambda: answer(replace=True))
     with qtbot.waitSignal(exporter.ended, timeout=5000):
         dialog.export()
     assert (tmp_path / "there.csv").read_text() == "csv"
