@@ -9,7 +9,7 @@ from app.branches import branches, end_beside, lay_out
 from app.commands import Command
 from app.export.run_commands import run_file_commands
 from app.i18n import LANGUAGES
-from app.state.on_screen import follows_run
+from app.state.on_screen import bring_back, follows_run
 from app.theme import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
 
     def restart() -> None:
         if not follows_run(session):  # the box holds another text by now: Undo there brings it back
-            text, tokens, chat = session.prefilled_text, session.prompt_tokens, session.prompt.chat
-            session.prompt.take(text, session.run_text[: tokens[-1].end] if chat else text, tokens)
+            bring_back(session)
         prefill()
 
     def chunks(n: int, title: str) -> Command:
@@ -195,7 +194,7 @@ def look_commands(ctx: AppContext) -> tuple[Command, ...]:
     )  # fmt: skip
     return tuple(
         Command(id=command_id, title=title, shortcuts=(key,), keys="letter", menu="View", group=1, run=run,
-                enabled=lambda: ctx.session.run is not None)
+                submenu="What is looked at", enabled=lambda: ctx.session.run is not None)
         for command_id, title, key, run in rows
     ) + tint_commands  # fmt: skip
 
@@ -226,17 +225,21 @@ def view_commands(window: MainWindow) -> tuple[Command, ...]:
                 run=window.sheets.palette),
         Command(id="view.full_screen", title="Full screen", shortcuts=("F11",), menu="View", group=2,
                 checked=window.isFullScreen, run=window.toggle_full_screen),
-        Command(id="view.reset_layout", title="Reset the layout", menu="View", group=4, run=window.reset_layout),
-        Command(id="view.save_layout", title="Save the layout as …", menu="View", group=4, run=window.save_layout_as),
+        Command(id="view.reset_layout", title="Reset the layout", menu="View", submenu="Layouts",
+                run=window.reset_layout),
+        Command(id="view.restore_panel", title="Restore the maximised panel", shortcuts=("Escape",), keys="unclaimed",
+                menu="View", group=2, enabled=lambda: window.maximised is not None, run=window.restore_maximised),
+        Command(id="view.save_layout", title="Save the layout as …", menu="View", submenu="Layouts",
+                run=window.save_layout_as),
         *(choose_theme(name) for name in ("system", "light", "dark")),
         choose_language("", "As the system"),
         *(choose_language(code, title) for code, title in LANGUAGES.items()),
-        Command(id="view.text_larger", title="Larger text", shortcuts=("Ctrl+=", "Ctrl++"), menu="View", group=6,
-                enabled=lambda: theme.text_scale < MAX_SCALE, run=lambda: zoom(SCALE_STEP)),
-        Command(id="view.text_smaller", title="Smaller text", shortcuts=("Ctrl+-",), menu="View", group=6,
-                enabled=lambda: theme.text_scale > MIN_SCALE, run=lambda: zoom(-SCALE_STEP)),
-        Command(id="view.text_normal", title="Normal text", shortcuts=("Ctrl+0",), menu="View", group=6,
-                run=lambda: zoom(0)),
+        Command(id="view.text_larger", title="Larger text", shortcuts=("Ctrl+=", "Ctrl++"), menu="View", group=5,
+                submenu="Size of text", enabled=lambda: theme.text_scale < MAX_SCALE, run=lambda: zoom(SCALE_STEP)),
+        Command(id="view.text_smaller", title="Smaller text", shortcuts=("Ctrl+-",), menu="View", group=5,
+                submenu="Size of text", enabled=lambda: theme.text_scale > MIN_SCALE, run=lambda: zoom(-SCALE_STEP)),
+        Command(id="view.text_normal", title="Normal text", shortcuts=("Ctrl+0",), menu="View", group=5,
+                submenu="Size of text", run=lambda: zoom(0)),
     )  # fmt: skip
 
 

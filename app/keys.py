@@ -33,8 +33,8 @@ class KeyRouter(QObject):
         super().__init__(window)
         self._window, self._commands = window, commands
         self._shortcuts: list[QShortcut] = []
-        self._letters: dict[int, str] = {}
-        self._unclaimed: dict[int, str] = {}
+        self._letters: dict[int, list[str]] = {}
+        self._unclaimed: dict[int, list[str]] = {}
         commands.changed.connect(self._rebuild)
         self._rebuild()
 
@@ -57,9 +57,10 @@ class KeyRouter(QObject):
         """A key no widget wanted; says whether a command did."""
         return self._run(self._unclaimed, event) or self._run(self._letters, event)
 
-    def _run(self, table: dict[int, str], event: QKeyEvent) -> bool:
-        command_id = table.get(_code(event.key(), event.modifiers()))
-        return command_id is not None and self._commands.run(command_id)
+    def _run(self, table: dict[int, list[str]], event: QKeyEvent) -> bool:
+        """Of several commands with the same key the first that can: Esc stops a run, then restores a panel."""
+        ids = table.get(_code(event.key(), event.modifiers()), ())
+        return any(self._commands.run(command_id) for command_id in ids)
 
     def _rebuild(self) -> None:
         for shortcut in self._shortcuts:
@@ -80,7 +81,7 @@ class KeyRouter(QObject):
         else:
             table = self._letters if command.keys == "letter" else self._unclaimed
             combination: QKeyCombination = sequence[0]  # type: ignore[index] # it is, at run time
-            table[_code(combination.key(), combination.keyboardModifiers())] = command.id
+            table.setdefault(_code(combination.key(), combination.keyboardModifiers()), []).append(command.id)
 
 
 def _code(key: int | Qt.Key, modifiers: Qt.KeyboardModifier) -> int:

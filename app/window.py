@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QInputDialog, QMainWindow, QMenu, QPlainTextEdit, QStackedWidget
+from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStackedWidget
 
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from app.notify import Notifier
     from app.settings import Settings
     from app.theme import Theme
+    from app.widgets.tick_menu import TickMenu
 
 LAYOUT_VERSION = 1
 DEFAULT_SIZE = (1400, 900)
@@ -160,7 +161,7 @@ class MainWindow(QMainWindow):
 
         assert self.ctx is not None
         assert self.keys is not None
-        self.area = DockArea()
+        self.area = DockArea(self.theme, self.reset_layout)
         self._frames = TabFrames(self.area, self.theme)
         if self.in_use is not None:
             self._frames.chosen.connect(self.in_use.choose)
@@ -211,10 +212,11 @@ class MainWindow(QMainWindow):
 
     def save_layout_as(self) -> None:
         """Asks for a name and keeps the layout under it."""
-        name, ok = QInputDialog.getText(self, tr("Save the layout"), tr("Name"))
-        if ok and name.strip():
-            layouts = {**self.settings.values.layouts, name.strip(): self.layout_text()}
-            self.settings.update(layouts=layouts)
+
+        def keep(name: str) -> None:
+            self.settings.update(layouts={**self.settings.values.layouts, name: self.layout_text()})
+
+        self.sheets.save_layout(keep)
 
     def toggle_maximised(self, dock: PanelDock) -> None:
         """One dock alone in the window, or all as they were."""
@@ -234,6 +236,16 @@ class MainWindow(QMainWindow):
                         other.hide()
                 dock.set_maximised(True)
 
+    @property
+    def maximised(self) -> PanelDock | None:
+        """The dock that has the window for itself."""
+        return self._maximised
+
+    def restore_maximised(self) -> None:
+        """All docks as they were."""
+        if self._maximised is not None:
+            self.toggle_maximised(self._maximised)
+
     @contextmanager
     def _docks_placed(self) -> Iterator[None]:
         """While many docks move at once: each says so twice, and it is looked at once, when all have."""
@@ -247,11 +259,29 @@ class MainWindow(QMainWindow):
     def _on_docks_moved(self, *_: object) -> None:
         if self._placing:
             return
+        single = self._maximised
+        if single is not None and (single.isHidden() or single.isFloating()):
+            self._leave_maximised(single)
+            return
         for dock in self.docks.values():
             alone = dock.isFloating() or dock is self._maximised or not self.area.tabifiedDockWidgets(dock)
             dock.set_tabbed(dock.isVisible() and not alone)
+        self.area.show_whether_empty(self.docks.values())
         if self._frames is not None:
             self._frames.adopt()
+
+    def _leave_maximised(self, dock: PanelDock) -> None:
+        """The maximised dock was closed, or floats: the others come back, and it stays as it was asked to be."""
+        closed, floats = dock.isHidden(), dock.isFloating()
+        with self._docks_placed():
+            dock.set_maximised(False)
+            before, self._before_maximise, self._maximised = self._before_maximise, None, None
+            if before is not None:
+                self.area.restoreState(before, LAYOUT_VERSION)
+            if floats:
+                dock.setFloating(True)
+            if closed:
+                dock.hide()
 
     # bars and menus
 
@@ -287,7 +317,7 @@ class MainWindow(QMainWindow):
         else:
             self.banners.engine_back()
 
-    def _model_menu(self) -> QMenu:
+    def _model_menu(self) -> TickMenu:
         from app.frame.model_menu import ModelMenu  # noqa: PLC0415
 
         assert self.ctx is not None
@@ -295,24 +325,24 @@ class MainWindow(QMainWindow):
             self.ctx.session, self.settings, ask_open=self.sheets.open_model, open_source=self._open, parent=self
         )
 
-    def _fill_recent_menu(self, menu: QMenu) -> None:
+    def _fill_recent_menu(self, menu: TickMenu) -> None:
         from app.frame.model_menu import fill_recent  # noqa: PLC0415
 
-        recent = menu.addMenu(tr("Recent models"))
+        recent = menu.add_menu(tr("Recent models"))
         entry = self.ctx.session.desk.default_entry if self.ctx else None
         fill_recent(recent, self.settings, self._open, entry.title if entry else tr("The default model"))
         recent.setEnabled(not recent.isEmpty())
 
-    def _fill_panels_menu(self, menu: QMenu) -> None:
-        panels = menu.addMenu(tr("Panels"))
+    def _fill_panels_menu(self, menu: TickMenu) -> None:
+        panels = menu.add_menu(tr("Panels"))
         for dock in self.docks.values():
             panels.addAction(dock.toggleViewAction())
-        layouts = menu.addMenu(tr("Layouts"))
+        layouts = menu.add_menu(tr("Layouts"))
         for name, layout in self.settings.values.layouts.items():
             layouts.addAction(name).triggered.connect(
                 lambda _checked=False, layout=layout: self._restore_layout(layout)
             )
-        layouts.setEnabled(bool(self.settings.values.layouts))
+        layouts.addSeparator()
 
     def _on_settings(self, changed: frozenset[str]) -> None:
         values = self.settings.values
@@ -370,27 +400,17 @@ class MainWindow(QMainWindow):
     # the page for an absent model
 
     def _show_absent(self, why: str) -> None:
-        from app.frame.pages import AbsentPage  # noqa: PLC0415
+        from app.frame.pages import AbsentPage, default_words  # noqa: PLC0415
 
         assert self.ctx is not None
         self._hide_absent()
         session = self.ctx.session
         entry = session.desk.default_entry
-        here = bool(entry and entry.path)
-        if entry and here:
-            text = tr("{title} is on this machine.", title=entry.title)
-        elif entry:
-            mb = f"{entry.download_bytes / 1e6:,.0f}"
-            text = tr(
-                "{title}, {licence}: a download of {mb} MB, once.", title=entry.title, licence=entry.licence, mb=mb
-            )
-        else:
-            text = tr("A small model to begin with.")
         self._absent = AbsentPage(
             self.theme,
             why=why or tr("The default model is not on this machine yet."),
-            default_text=text,
-            default_here=here,
+            default_text=default_words(entry),
+            default_here=bool(entry and entry.path),
             get_default=session.desk.open_default,
             open_file=self.sheets.open_model,
             open_hub=self.sheets.open_model,

@@ -24,6 +24,7 @@ class Banner(QWidget):
     def __init__(self, theme: Theme, voice: str) -> None:
         super().__init__()
         self._theme, self._voice = theme, voice
+        self._close_button: QToolButton | None = None
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 8, 6)
         row.setSpacing(10)
@@ -49,7 +50,8 @@ class Banner(QWidget):
         button = QToolButton()
         button.setProperty("flat", True)
         button.setFixedSize(24, 24)
-        button.setIcon(self._theme.icon("close", "secondary", 12))
+        self._close_button = button
+        self.restyle()
         button.setAccessibleName(tr("Close this notice"))
         button.setToolTip(tr("Close this notice"))
         button.clicked.connect(lambda _checked=False: run())
@@ -58,6 +60,8 @@ class Banner(QWidget):
     def restyle(self) -> None:
         icon = "warning" if self._voice != "accent" else "info"
         self.picture.setPixmap(self._theme.pixmap(icon, self._voice, 16, 2))
+        if self._close_button is not None:
+            self._close_button.setIcon(self._theme.icon("close", "secondary", 12))
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

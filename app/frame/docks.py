@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.frame.pages import EmptyState
 from app.i18n import tr
 from app.widgets.info_button import InfoButton
 
@@ -72,7 +73,11 @@ class TitleBar(QWidget):
         self.info.setVisible(bool(help_text))
         theme.changed.connect(self.restyle)
         self.restyle()
-        self._show_tools(visible=False)
+        self.show_tools()
+
+    def show_tools(self) -> None:
+        """Always where the dock stands alone: the way back is in sight. Otherwise under the mouse."""
+        self._show_tools(visible=self.underMouse() or self._dock.isFloating() or self._dock.maximised)
 
     def restyle(self) -> None:
         """Icons and fonts of the theme in force."""
@@ -85,6 +90,12 @@ class TitleBar(QWidget):
         ):
             button.setIcon(self._theme.icon(icon, "secondary", 14))
             button.setIconSize(QSize(self._theme.px(14), self._theme.px(14)))
+        title = self.label.text()
+        words = tr("Maximise {title}", title=title)
+        if self._dock.maximised:
+            words = tr("Restore {title} (Esc)", title=title)
+        self.maximise_button.setToolTip(words)
+        self.maximise_button.setAccessibleName(words)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
@@ -105,7 +116,7 @@ class TitleBar(QWidget):
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
-        self._show_tools(visible=self._dock.isFloating() or self._dock.maximised)
+        self.show_tools()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.LeftButton:
@@ -221,6 +232,7 @@ class PanelDock(QDockWidget):
     def set_maximised(self, maximised: bool) -> None:
         self.maximised = maximised
         self.bar.restyle()
+        self.bar.show_tools()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         # A floating dock is a window of its own: keys nobody wanted end here, not in the main window.
@@ -237,6 +249,7 @@ class PanelDock(QDockWidget):
         painter.drawPath(_frame(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), square_top=self.tabbed))
 
     def _on_floating(self, floating: bool) -> None:
+        self.bar.show_tools()
         if floating:
             self.set_tabbed(False)
             self._keys.watch(self.windowHandle())
@@ -249,9 +262,13 @@ class DockArea(QMainWindow):
     separatorMoved = Signal()
     """A person dragged what is between docks (a press alone moves nothing)."""
 
-    def __init__(self) -> None:
+    def __init__(self, theme: Theme, reset: Callable[[], object]) -> None:
+        """`reset` brings the standard layout: the one action where no panel stands here."""
         super().__init__()
+        self._reset = reset
         self._pressed_at: QPoint | None = None
+        self.empty = EmptyState(theme, self, ground="window")
+        self.empty.hide()
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setObjectName("DockArea")
         self.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
@@ -288,7 +305,20 @@ class DockArea(QMainWindow):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self.empty.setGeometry(self.rect())
         self.resized.emit()
+
+    def show_whether_empty(self, docks: Collection[PanelDock]) -> None:
+        """A sentence and the way back where every panel is closed, or floats."""
+        away = [dock for dock in docks if dock.isHidden() or dock.isFloating()]
+        empty = bool(away) and len(away) == len(docks)
+        if empty:
+            floats = any(not dock.isHidden() for dock in away)
+            words = tr("All open panels are in windows of their own.") if floats else tr("All panels are closed.")
+            self.empty.show_text("grid", words, action=tr("Reset the layout"), run=self._reset)
+            self.empty.setGeometry(self.rect())
+            self.empty.raise_()
+        self.empty.setVisible(empty)
 
 
 def _frame(rect: QRectF, *, square_top: bool) -> QPainterPath:

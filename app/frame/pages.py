@@ -21,14 +21,17 @@ from app.i18n import tr
 
 if TYPE_CHECKING:
     from app.theme import Theme
+    from model.protocol.engine_requests import CatalogueEntry
 
 
 class EmptyState(QWidget):
     """A sentence, an icon, at most one action, and a bar while something is under way."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, ground: str = "panel") -> None:
+        """`ground`: the surface it is painted on, a colour of the theme."""
         super().__init__(parent)
-        self._theme, self._icon = theme, ""
+        self._theme, self._icon, self._ground = theme, "", ground
+        theme.changed.connect(self._restyle)
         self._run: Callable[[], object] | None = None
         self.setAutoFillBackground(False)
         column = QVBoxLayout(self)
@@ -77,11 +80,14 @@ class EmptyState(QWidget):
             self.bar.setRange(0, 1000 if share >= 0 else 0)
             self.bar.setValue(round(1000 * max(share, 0)))
         self.picture.setVisible(bool(icon))
-        if icon:
-            self.picture.setPixmap(self._theme.pixmap(icon, "disabled", 28, self.devicePixelRatioF()))
+        self._restyle()
+
+    def _restyle(self) -> None:
+        if self._icon:
+            self.picture.setPixmap(self._theme.pixmap(self._icon, "disabled", 28, self.devicePixelRatioF()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        QPainter(self).fillRect(self.rect(), self._theme.palette.panel)
+        QPainter(self).fillRect(self.rect(), getattr(self._theme.palette, self._ground))
 
 
 class Choice(QWidget):
@@ -89,7 +95,7 @@ class Choice(QWidget):
 
     def __init__(self, theme: Theme, icon: str, title: str, sentence: str, run: Callable[[], object]) -> None:
         super().__init__()
-        self._theme, self._run = theme, run
+        self._theme, self._run, self._icon = theme, run, icon
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAccessibleName(title)
@@ -100,7 +106,9 @@ class Choice(QWidget):
         column.setContentsMargins(18, 18, 18, 18)
         column.setSpacing(8)
         picture, heading, text = QLabel(), QLabel(title), QLabel(sentence)
-        picture.setPixmap(theme.pixmap(icon, "accent", 24, 2))
+        self.picture = picture
+        theme.changed.connect(self._restyle)
+        self._restyle()
         heading.setProperty("role", "title")
         text.setProperty("role", "secondary")
         for label in (heading, text):
@@ -109,6 +117,9 @@ class Choice(QWidget):
         for widget in (picture, heading, text):
             column.addWidget(widget)
         column.addStretch(1)
+
+    def _restyle(self) -> None:
+        self.picture.setPixmap(self._theme.pixmap(self._icon, "accent", 24, 2))
 
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(230), self._theme.px(150))
@@ -139,6 +150,16 @@ class Choice(QWidget):
         painter.setPen(QPen(colours.accent if lit else colours.line, 1.5 if lit else 1))
         painter.setBrush(colours.panel)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
+
+
+def default_words(entry: CatalogueEntry | None) -> str:
+    """What the default model is, and what getting it takes."""
+    if entry is None:
+        return tr("A small model to begin with.")
+    if entry.path:
+        return tr("{title} is on this machine.", title=entry.title)
+    mb = f"{entry.download_bytes / 1e6:,.0f}"
+    return tr("{title}, {licence}: a download of {mb} MB, once.", title=entry.title, licence=entry.licence, mb=mb)
 
 
 class AbsentPage(QWidget):
