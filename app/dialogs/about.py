@@ -8,6 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
+    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -23,6 +24,8 @@ from app.dialogs.label import label
 
 ABOUT = "A microscope for decoder-only language models. Every number on the screen is the number the model used."
 
+LOGO = 44
+
 
 class AboutDialog(QDialog):
     """What this is, its version and the engine's."""
@@ -34,34 +37,35 @@ class AboutDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 22, 24, 18)
         column.setSpacing(8)
-        column.addWidget(label("Decoderscope", "heading"))
-        column.addWidget(
-            label(
-                tr(ABOUT),
-                "secondary",
-                wrap=True,
-            )
-        )
+        head = QHBoxLayout()
+        head.setSpacing(12)
+        logo = QLabel()
+        logo.setPixmap(theme.pixmap("decoderscope", "accent", LOGO, 2))
+        head.addWidget(logo)
+        name = QVBoxLayout()
+        name.setSpacing(2)
+        name.addWidget(label("Decoderscope", "heading"))
+        name.addWidget(label(tr("version {v}", v=version), "secondary"))
+        head.addLayout(name, 1)
+        column.addLayout(head)
+        column.addWidget(label(tr(ABOUT), wrap=True))
         hello = session.hello
-        lines = [tr("version {v}", v=version)]
+        lines: list[str] = []
         if hello:
-            lines.append(
-                tr(
-                    "engine {v} · torch {t} · {n} threads · {host}",
-                    v=hello.version,
-                    t=hello.torch,
-                    n=hello.threads,
-                    host=hello.host,
-                )
-            )
+            lines.append(tr("engine {v} · torch {t} · {n} threads", v=hello.version, t=hello.torch, n=hello.threads))
+            lines.append(tr("on {host}", host=hello.host))
             lines += [f"{device.name} · {device.label}" for device in hello.devices]
-        text = "\n".join(lines)
-        column.addWidget(label(text, "mono", wrap=True))
+        text = "\n".join([tr("version {v}", v=version), *lines])
+        if lines:
+            column.addWidget(label("\n".join(lines), "mono", wrap=True))
+        column.addSpacing(4)
         row = QHBoxLayout()
         copy, close = QPushButton(tr("Copy")), QPushButton(tr("Close"))
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
         close.clicked.connect(self.accept)
         close.setDefault(True)
+        close.setProperty("primary", True)
+        copy.setAutoDefault(False)
         row.addStretch(1)
         row.addWidget(copy)
         row.addWidget(close)

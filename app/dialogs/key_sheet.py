@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
     QHBoxLayout,
+    QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -26,6 +27,7 @@ from app.dialogs.label import label
 KEYS_RULE = (
     "Letters act while no text field has the focus; arrows, Home, End and Space belong to the focused widget first."
 )
+SIDE = 20
 
 
 class KeySheet(QDialog):
@@ -35,9 +37,8 @@ class KeySheet(QDialog):
         super().__init__(parent)
         self.setObjectName("key-sheet")
         self.setWindowTitle(tr("Keys"))
-        self.resize(theme.px(760), theme.px(520))
         outer = QVBoxLayout(self)
-        outer.setContentsMargins(20, 18, 20, 14)
+        outer.setContentsMargins(SIDE, 18, SIDE, 16)
         inner = QWidget()
         columns = QHBoxLayout(inner)
         columns.setContentsMargins(0, 0, 0, 0)
@@ -63,14 +64,27 @@ class KeySheet(QDialog):
             grid.setRowStretch(row, 1)
             grid.setColumnStretch(1, 1)
             columns.addLayout(grid, 1)
-        scroll = QScrollArea()
+        scroll = self._scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setWidget(inner)
+        outer.setSpacing(12)
         outer.addWidget(scroll, 1)
-        outer.addWidget(
-            label(
-                tr(KEYS_RULE),
-                "hint",
-                wrap=True,
-            )
-        )
+        foot = QHBoxLayout()
+        foot.setSpacing(20)
+        foot.addWidget(label(tr(KEYS_RULE), "hint", wrap=True), 1)
+        close = QPushButton(tr("Close"))
+        close.setProperty("primary", True)
+        close.setDefault(True)
+        close.clicked.connect(self.accept)
+        foot.addWidget(close, 0, Qt.AlignmentFlag.AlignBottom)
+        outer.addLayout(foot)
+        self._fit(theme, inner)
+
+    def _fit(self, theme: Theme, inner: QWidget) -> None:
+        """As large as all keys need, where the screen has that room; less is scrolled."""
+        self.ensurePolished()
+        inner.ensurePolished()
+        needed, room = inner.sizeHint(), self.screen().availableGeometry()
+        around = self.sizeHint().height() - self._scroll.sizeHint().height()
+        width = max(theme.px(760), needed.width() + 2 * SIDE + 12)
+        self.resize(min(width, room.width() - 80), min(needed.height() + around + 4, room.height() - 80))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 from app.dialogs.label import label
 
 PLAN_DELAY_MS = 350
+FIRST_WORDS = "What it is and what it takes is read here first; nothing is opened yet."
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -53,7 +54,7 @@ class OpenDialog(QDialog):
         where = tr("Paths are on {host}, where the engine runs.", host=host) if host else ""
         column.addWidget(label(tr("File, folder or hub id"), "title"))
         self.source = QLineEdit(source)
-        self.source.setPlaceholderText(tr("/path/to/model.gguf, a folder, or owner/name on the hub"))
+        self.source.setPlaceholderText(tr("a path, or owner/name on the hub"))
         self.source.setAccessibleName(tr("File, folder or hub id"))
         row = QHBoxLayout()
         row.addWidget(self.source, 1)
@@ -80,7 +81,7 @@ class OpenDialog(QDialog):
             box.currentIndexChanged.connect(self._replan)
         column.addLayout(grid)
         self.plan = label("", "secondary", wrap=True)
-        self.plan.setMinimumHeight(theme.px(66))
+        self.plan.setMinimumHeight(theme.px(50))  # three lines: the buttons stay where they are
         self.plan.setAlignment(Qt.AlignmentFlag.AlignTop)
         column.addWidget(self.plan)
         buttons = QHBoxLayout()
@@ -122,8 +123,15 @@ class OpenDialog(QDialog):
         self._plan = None
         source = self.source.text().strip()
         self.go.setEnabled(bool(source))
-        self.plan.setText(tr("Reading its headers …") if source else "")
+        self._say(tr("Reading its headers …") if source else tr(FIRST_WORDS))
         self._timer.start()
+
+    def _say(self, text: str, role: str = "secondary") -> None:
+        """What the source is and takes, or, in the role of an error, why it can't be opened."""
+        if role != self.plan.property("role"):
+            self.plan.setProperty("role", role)
+            self.plan.style().polish(self.plan)
+        self.plan.setText(text)
 
     def _ask_plan(self) -> None:
         source = self.source.text().strip()
@@ -132,11 +140,11 @@ class OpenDialog(QDialog):
 
         def done(plan: LoadPlan, _arrays: Arrays) -> None:
             if source == self.source.text().strip():
-                self.plan.setText(plan_text(plan))
+                self._say(plan_text(plan))
 
         def failed(error: ErrorInfo) -> None:
             if source == self.source.text().strip() and error.code not in {"superseded", "cancelled"}:
-                self.plan.setText(error.message)
+                self._say(error.message, "error")
 
         if is_run_file(source):
             self._session.engine.request(
@@ -159,7 +167,7 @@ class OpenDialog(QDialog):
                 "A run recorded with {model}: {n} prompt tokens, {steps} steps", model=info.model, n=info.n_prompt,
                 steps=info.steps,
             )  # fmt: skip
-            self.plan.setText(f"{words}\n{info.text}")
+            self._say(f"{words}\n{info.text}")
 
     def _open(self) -> None:
         device, dtype = str(self.device.currentData()), str(self.dtype.currentData())
