@@ -164,17 +164,19 @@ class StatusLine(QStatusBar):
         if session is None or not session.busy:
             return
         progress = session.progress
-        what = session.progress_title
+        what = progress.what or session.progress_title if progress else session.progress_title
+        if what.casefold() == self.engine.text().casefold():
+            what = ""  # the engine's words at the left say it
         if progress:
             amount = progress_amount(progress.done, progress.total, progress.unit)
-            what = f"{progress.what or what}  {amount}"
+            what = f"{what}  {amount}".lstrip()
             self.bar.setRange(0, 1000 if progress.total else 0)
             self.bar.setValue(round(1000 * progress.done / progress.total) if progress.total else 0)
         else:
             self.bar.setRange(0, 0)
         self.what.setText(what)
         for widget in self._progress:
-            widget.show()
+            widget.setVisible(widget is not self.what or bool(what))
 
 
 def engine_words(session: Session) -> tuple[str, str]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 PAGES = ("heads", "row", "column", "entropy")
 MOST_THUMB = 48
+ROW_SHARES, APART = (14, 18, 24), 14
+"""Of the three readouts over a row that share a line: characters, and px between them."""
 
 
 class SideView(QWidget):
@@ -73,7 +75,7 @@ class SideView(QWidget):
         self._stack, self._line_stack = QStackedWidget(), QStackedWidget()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
+        column.setSpacing(4)
         column.addWidget(self.tabs)
         column.addWidget(self._stack, 1)
         self._heads = self._make_heads()
@@ -86,8 +88,8 @@ class SideView(QWidget):
         under.addWidget(self._line_stack, 1)
         self._row_line = QBoxLayout(QBoxLayout.Direction.TopToBottom)
         self._row_line.setSpacing(2)
-        for words in (self.row_words, self.row_entropy, self.row_unscaled):
-            self._row_line.addWidget(words, 2 if words is self.row_unscaled else 1)
+        for words, share in zip((self.row_words, self.row_entropy, self.row_unscaled), ROW_SHARES, strict=True):
+            self._row_line.addWidget(words, share)
         self._line_stack.addWidget(_page(self._row_line, self.row))
         self._line_stack.addWidget(_page(self.column_words, self.column))
         self._line_stack.addWidget(_page(self.entropy_words, self.entropy))
@@ -117,6 +119,7 @@ class SideView(QWidget):
         """Gives the lines away, to be put elsewhere by the owner, or takes them back. `wide`: to where the words over a
         row stand on one line."""
         self._row_line.setDirection(QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom)
+        self._row_line.setSpacing(APART if wide else 2)
         if split == self.split:
             return
         self.split = split
@@ -169,13 +172,14 @@ class SideView(QWidget):
         self.sort.setEnabled(False)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
+        self.metric_box.set_compact()
         row.addWidget(self.metric_box)
         row.addWidget(self.sort)
         row.addStretch(1)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
+        column.setSpacing(0)
         column.addLayout(row)
         column.addWidget(self.grid, 1)
         self.grid_note = QLabel()

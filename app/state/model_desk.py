@@ -120,7 +120,7 @@ class ModelDesk(QObject):
             self.hello = self._engine.hello
             self.open(self.source, dtype=self._dtype) if self.model else self._first_open()
         elif previous in {EngineStatus.READY, EngineStatus.SILENT} and status is not EngineStatus.SILENT:
-            self._notify.say(tr("The engine stopped"))
+            self._notify.clear()  # the banner says why, and the status line that
             self.lost.emit()
         self.statusChanged.emit()
 

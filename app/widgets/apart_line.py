@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Qt, Signal, SignalInstance
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class ApartLine(QWidget):
-    """A tinted line; hidden while there is nothing to say. `prefillWanted`: its button was pressed."""
+    """A tinted line; hidden while there is nothing to say. `prefillWanted`, `backWanted`: its button was pressed."""
 
     prefillWanted = Signal()
+    backWanted = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,22 +31,22 @@ class ApartLine(QWidget):
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
         self.sentence.setProperty("role", "hint")
         self.sentence.setWordWrap(True)
-        self.button = QPushButton(tr("Prefill"))
-        self.button.setProperty("compact", True)
-        self.button.setToolTip(tr("Run the model on the text in the box"))
-        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.button.clicked.connect(lambda _checked=False: self.prefillWanted.emit())
         row.addWidget(self.sentence, 1)
-        row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignVCenter)
+        self.button = _button(tr("Prefill"), tr("Run the model on the text in the box"), self.prefillWanted)
+        self.back = _button(tr("Bring it back"), tr("Put the text of the run into the box"), self.backWanted)
+        for button in (self.button, self.back):
+            row.addWidget(button, 0, Qt.AlignmentFlag.AlignVCenter)
         self.hide()
 
-    def show_text(self, text: str, *, can_prefill: bool) -> None:
-        """`text`: the beginning of the run's text; empty: the run is of the text in the box."""
+    def show_text(self, text: str, *, can_prefill: bool, can_bring_back: bool) -> None:
+        """`text`: the beginning of the run's text; empty: the run is of the text in the box. `can_bring_back`: where
+        there is nothing in the box to prefill."""
         if text:
             words = tr("The panels show the run of: {text}", text=f"\u2039{text}\u203a")
             self.sentence.setText(words)
             self.sentence.setToolTip(plain_tip(words))
         self.button.setVisible(can_prefill)
+        self.back.setVisible(can_bring_back and not can_prefill)
         self.setVisible(bool(text))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -54,3 +55,12 @@ class ApartLine(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.palette.accent_tint)
         painter.drawRoundedRect(QRectF(self.rect()), 4, 4)
+
+
+def _button(text: str, tip: str, pressed: SignalInstance) -> QPushButton:
+    button = QPushButton(text)
+    button.setProperty("compact", True)
+    button.setToolTip(tip)
+    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    button.clicked.connect(lambda _checked=False: pressed.emit())
+    return button

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 POSITION, TOKEN, BAR, VALUE = range(4)
-LEAST_BAR, MOST_BAR = 20, 110
+LEAST_BAR = 20
 PADDING = 3
 WITH_POINT = 100.0
 """Values from there on are shown by their figures alone."""
@@ -181,6 +181,7 @@ class BarTable(QTableView):
         mono = QFontMetricsF(self._theme.font("mono"))
         widest = max((mono.horizontalAdvance(piece) for piece in self._model.long_pieces), default=0.0)
         token = math.ceil(widest) + 2 * PADDING + 2
-        # Where it is tight the bars give way first: a token cut short is not read, a short bar is.
-        bar = max(LEAST_BAR, min(self._theme.px(MOST_BAR), rest - token))
-        fit_columns(self, {POSITION: position, BAR: bar, VALUE: value}, flexible=TOKEN, least=rest - bar)
+        # A bar begins right behind its token. Where it is tight the bars give way first: a token cut short is not read,
+        # a short bar is.
+        token = min(token, rest - LEAST_BAR)
+        fit_columns(self, {POSITION: position, TOKEN: token, VALUE: value}, flexible=BAR, least=rest - token)
