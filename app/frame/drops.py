@@ -9,7 +9,6 @@ from pathlib import Path
 from PySide6.QtCore import QUrl
 
 from app.i18n import tr
-from model.protocol.errors import shown
 
 
 def dropped_path(urls: Sequence[QUrl]) -> Path | str:
@@ -23,6 +22,8 @@ def dropped_path(urls: Sequence[QUrl]) -> Path | str:
 
 def refuse_path(path: Path) -> str:
     """Why a path is not even looked into: it is missing, or neither a file nor a folder. Never blocks."""
+    from model.protocol.errors import shown  # noqa: PLC0415 - with numpy behind it: not before the first paint
+
     try:
         mode = path.stat().st_mode  # a FIFO or a device is not opened by this
     except OSError as error:
