@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SIDE_WIDTH, MOST_SIDE = 226, 460
 NARROW = 620
+LARGER = 1.1
+"""Times pinned matrices are larger at least for the heads beside them to become tabs."""
 SPLIT_SIDE = 190
 UNDER, BESIDE = 150, 180
 """Px of height the lines need under the matrix, and of width beside it."""
@@ -81,7 +83,8 @@ class AttentionPanel(Panel):
         self.body.addWidget(self.controls)
         self.body.addWidget(self.pages)
         self.body.addWidget(self._split, 1)
-        self._beside, self._instead = True, False
+        self._beside, self._instead, self._were_tabs = True, False, False
+        self._gain: tuple[object, bool] = (None, False)
         self._own_sizes = self._own_lines = self._is_resizing = False
         self._line_sizes = [1, 1]
         self._split.splitterMoved.connect(self._on_split_moved)
@@ -141,7 +144,7 @@ class AttentionPanel(Panel):
     def toggle_grid(self) -> None:
         """Shows all heads beside the matrix or, where it is narrow, in its place; or gives the matrix the room."""
         shown = self.side.grid.isVisible()
-        if self._is_narrow:
+        if self._in_tabs:
             self._instead = not shown
         else:
             self._beside = not shown
@@ -180,7 +183,10 @@ class AttentionPanel(Panel):
 
     def _show_side(self) -> None:
         """Beside the matrix where there is room; where there is not, in its place, one page at a time."""
-        narrow, has_run = self._is_narrow, self.ctx.session.run is not None
+        narrow, has_run = self._in_tabs, self.ctx.session.run is not None
+        if self._were_tabs and not narrow:
+            self._instead = False
+        self._were_tabs = narrow
         shown = has_run and (self._instead if narrow else self._beside)
         self.pages.setVisible(narrow and has_run)
         self.pages.set_key(self.side.page if shown else "matrix")
@@ -195,8 +201,21 @@ class AttentionPanel(Panel):
             self._left.setSizes(self._line_sizes)
 
     @property
-    def _is_narrow(self) -> bool:
-        return self.width() < self.ctx.theme.px(NARROW)
+    def _in_tabs(self) -> bool:
+        """Whether matrix, heads and lines take turns: where it is narrow, and where pinned matrices gain by it."""
+        return self.width() < self.ctx.theme.px(NARROW) or (bool(self.pinned) and self._gains_by_tabs())
+
+    def _gains_by_tabs(self) -> bool:
+        px, shape = self.ctx.theme.px, self.main.heat.shape
+        key = (self.size(), len(self.pinned), shape, self.ctx.theme.text_scale)
+        if self._gain[0] != key:
+            room = QSize(self.width() - 24, self.height() - px(60))
+            tabs = self._maps.side_in(room - QSize(0, px(28) + 8))
+            self._gain = (
+                key,
+                all(shape) and tabs > LARGER * self._maps.side_in(room - QSize(self._split_side() + 12, 0)),
+            )
+        return self._gain[1]
 
     def _choose_page(self, page: str) -> None:
         self._instead = page != "matrix"
@@ -272,8 +291,15 @@ class AttentionPanel(Panel):
         view.colClicked.connect(lambda: self._open_line("column"))
 
     def _open_line(self, page: str) -> None:
-        if self.side.isVisible():
-            self.side.show_page(page)
+        """The page of a clicked row or column: it comes into sight where it is not."""
+        if not self.side.isVisible() and not self.side.split:
+            if self._in_tabs:
+                self._instead = True
+            else:
+                self._beside = True
+            self._show_side()
+            self.mark("view")
+        self.side.show_page(page)
 
     def _unpin(self, pin: HeadView) -> None:
         if pin in self.ctx.selection.pins:

@@ -20,11 +20,14 @@ FULL = Options()
 DRESSES = (
     FULL,
     Options(tokens_over=False),
+    Options(readout=False),
+    Options(readout=False, tokens_over=False),
     Options(readout=False, bar=False),
     Options(readout=False, bar=False, tokens_over=False),
 )
-"""What is drawn besides the cells, from all to least. Where the readout is left out, the title has the value; where the
-tokens over the columns are, the rows still have them, and the columns their numbers."""
+"""What is drawn besides the cells, from all to least. Where the readout is left out, the title has the value, and the
+colour bar where that is as well, if it has the room; where the tokens over the columns are, the rows still have them,
+and the columns their numbers."""
 GAIN = 1.1
 """Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels."""
 
@@ -48,15 +51,19 @@ class MapGrid(QWidget):
         """Places the matrices again, as after their shape has changed."""
         if not self._views:
             return
-        columns, options = self._best()
+        columns, options, _ = self._best(self.size())
         rows = -(-len(self._views) // columns)
-        size = self._room(rows, columns)
+        size = _room(self.size(), rows, columns)
         for index, view in enumerate(self._views):
             row, column = divmod(index, columns)
-            view.dress(options)
+            view.dress(options, size.width())
             view.setGeometry(
                 QRect(column * (size.width() + GAP), row * (size.height() + GAP), size.width(), size.height())
             )
+
+    def side_in(self, room: QSize) -> float:
+        """Px of each matrix's side if all of this had that room."""
+        return self._best(room)[2] if self._views else 0.0
 
     def minimumSizeHint(self) -> QSize:
         return QSize(160, 140)
@@ -70,26 +77,26 @@ class MapGrid(QWidget):
 
     # inside
 
-    def _best(self) -> tuple[int, Options]:
-        """The number of columns, and what is drawn, with the largest matrices."""
+    def _best(self, room: QSize) -> tuple[int, Options, float]:
+        """The number of columns, and what is drawn, with the largest matrices; their side in px."""
         count = len(self._views)
         if count == 1:
-            return 1, FULL
-        best, found = 0.0, (1, FULL)
+            return 1, FULL, self._views[0].side_in(room, FULL)
+        best, found = 0.0, (1, FULL, 0.0)
         for options in DRESSES:
-            sides = {columns: self._side(columns, options) for columns in range(count, 0, -1)}
+            sides = {columns: self._side(room, columns, options) for columns in range(count, 0, -1)}
             columns = max(sides, key=sides.__getitem__)  # of equal ones the first: side by side
             if sides[columns] > best * GAIN:
-                best, found = sides[columns], (columns, options)
+                best, found = sides[columns], (columns, options, sides[columns])
         return found
 
-    def _side(self, columns: int, options: Options) -> float:
+    def _side(self, room: QSize, columns: int, options: Options) -> float:
         """Px of a matrix's side in so many columns."""
-        room = self._room(-(-len(self._views) // columns), columns)
-        return self._views[0].side_in(room, options)
+        return self._views[0].side_in(_room(room, -(-len(self._views) // columns), columns), options)
 
-    def _room(self, rows: int, columns: int) -> QSize:
-        """Of one view, its title included."""
-        width = (self.width() - GAP * (columns - 1)) // columns
-        height = (self.height() - GAP * (rows - 1)) // rows
-        return QSize(max(width, 1), max(height, 1))
+
+def _room(room: QSize, rows: int, columns: int) -> QSize:
+    """Of one view, its title included."""
+    width = (room.width() - GAP * (columns - 1)) // columns
+    height = (room.height() - GAP * (rows - 1)) // rows
+    return QSize(max(width, 1), max(height, 1))

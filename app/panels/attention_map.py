@@ -43,7 +43,7 @@ class MapView(QWidget):
     def __init__(self, panel: Panel, number: int, *, pinned: HeadView | None = None) -> None:
         super().__init__(panel)
         self._panel, self._ctx, self.number = panel, panel.ctx, number
-        self.pinned = pinned
+        self.pinned, self._is_brief = pinned, False
         self.view = pinned or panel.ctx.selection.view
         self._shown: tuple[object, HeadView] = (None, self.view)
         self._asked: object = None
@@ -70,8 +70,7 @@ class MapView(QWidget):
         session, selection = self._ctx.session, self._ctx.selection
         self.view = self.pinned or selection.view
         self._title.setVisible(titled or self.pinned is not None)
-        text = view_text(self.view)
-        self._label.setText(text if self.pinned is None else tr("pinned · {view}", view=text))
+        self._label.setText(self._title_text())
         self.heat.setAccessibleName(tr("Attention matrix, {view}", view=view_text(self.view)))
         if session.run is None or not session.length:
             self.heat.clear()
@@ -125,8 +124,11 @@ class MapView(QWidget):
             slot=f"matrix.{self.number}",
         )
 
-    def dress(self, options: Options) -> None:
-        """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar."""
+    def dress(self, options: Options, width: int) -> None:
+        """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar; where it
+        has no room for all it names its head in brief."""
+        self._is_brief = self._title_width(options, brief=False) > width
+        self._label.setText(self._title_text())
         self.heat.set_options(options)
         self._value.setVisible(not options.readout)
         self._bar.setVisible(not options.bar)
@@ -134,7 +136,7 @@ class MapView(QWidget):
     def side_in(self, room: QSize, options: Options) -> float:
         """Px of the matrix's side in a view of that size with a title; 0 where the title should have the colour bar and
         has no room for it."""
-        if not options.bar and room.width() < self._title_width():
+        if not options.bar and room.width() < self._title_width(options, brief=True):
             return 0.0
         heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
         bare, heat.col_axis.bare = heat.col_axis.bare, not options.tokens_over
@@ -178,11 +180,16 @@ class MapView(QWidget):
 
     # inside
 
-    def _title_width(self) -> int:
-        """Px of width of a title with all that it may have to show."""
-        metrics, mono = self._label.fontMetrics(), self._value.fontMetrics()
-        words = metrics.horizontalAdvance(tr("pinned · {view}", view=view_text(self.view)))
-        return words + mono.horizontalAdvance("-0.000000") + self._bar.sizeHint().width() + self._ctx.theme.px(44)
+    def _title_text(self, *, pinned: bool | None = None, brief: bool | None = None) -> str:
+        text = view_text(self.view, brief=self._is_brief if brief is None else brief)
+        return tr("pinned · {view}", view=text) if pinned or (pinned is None and self.pinned is not None) else text
+
+    def _title_width(self, options: Options, *, brief: bool) -> int:
+        """Px of width of a pinned one's title with all that it has to show: of all maps the widest."""
+        width = self._label.fontMetrics().horizontalAdvance(self._title_text(pinned=True, brief=brief))
+        if not options.readout:
+            width += self._value.fontMetrics().horizontalAdvance("0.000000") + 6
+        return width + (0 if options.bar else self._bar.sizeHint().width() + 6) + self._ctx.theme.px(30)
 
     def _make_title(self, column: QVBoxLayout) -> QWidget:
         title = QWidget()

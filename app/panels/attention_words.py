@@ -67,6 +67,11 @@ def head_text(head: Head) -> str:
     return tr("Head {head}", head=head)
 
 
-def view_text(view: HeadView) -> str:
-    """A view in a line: "Layer 13 · Head 8 · weights"."""
-    return f"{layer_text(view.layer)} · {head_text(view.head)} · {dict(stage_items())[view.stage]}"
+def view_text(view: HeadView, *, brief: bool = False) -> str:
+    """A view in a line: "Layer 13 · Head 8 · weights"; brief: "L13 H8 · weights"."""
+    layer, head = layer_text(view.layer), head_text(view.head)
+    place = f"{layer} · {head}"
+    if brief:
+        named = head if isinstance(view.head, str) else f"H{view.head}"
+        place = f"{layer} · {named}" if isinstance(view.layer, str) else f"L{view.layer} {named}"
+    return f"{place} · {dict(stage_items())[view.stage]}"

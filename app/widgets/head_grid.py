@@ -22,7 +22,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
-from app.widgets.head_grid_layout import GridLayout, Head, by_layer, by_rank
+from app.widgets.head_grid_layout import GridLayout, Head, by_layer, by_rank, named_layers
+from app.widgets.head_grid_marks import draw_key, shares, tint, tints
 from app.widgets.heatmap_image import colour_table
 from app.widgets.pointed_sheet import PointedSheet
 from app.widgets.thumbnails import fit_stack
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 Key = Qt.Key
+NUMBERS_APART = 6.0
+"""Px at least between the figures of one layer's number and the next one's."""
 
 
 class HeadGrid(PointedSheet[Head]):
@@ -51,6 +54,7 @@ class HeadGrid(PointedSheet[Head]):
         self._signed = False
         self._lut: NDArray[np.uint8] = np.zeros((256, 4), dtype=np.uint8)
         self._metric: NDArray[np.float32] | None = None
+        self._tints: NDArray[np.uint32] | None = None
         self._metric_name, self._sorted = "", False
         self._selected: Head | None = None
         self._layout_now: GridLayout | None = None
@@ -66,7 +70,7 @@ class HeadGrid(PointedSheet[Head]):
             self._n_layers, self._n_heads, self._group = shape
             self._thumbs.clear()
             self._strips.clear()
-            self._metric = None
+            self._metric = self._tints = None
             self._relayout()
 
     def set_lut(self, lut: NDArray[np.uint8], *, signed: bool = False) -> None:
@@ -98,8 +102,15 @@ class HeadGrid(PointedSheet[Head]):
 
     def set_metric(self, values: NDArray[np.float32] | None, name: str = "", *, sort: bool = False) -> None:
         """(layers, heads) to mark heads with, largest first when sorted; None: no marks, by layer."""
-        again = (sort and values is not None) or self._sorted or (values is None) != (self._metric is None)
-        self._metric, self._metric_name, self._sorted = values, name, sort and values is not None
+        sort = sort and values is not None
+        same = values is self._metric or (
+            values is not None and self._metric is not None and np.array_equal(values, self._metric, equal_nan=True)
+        )
+        if same and (name, sort) == (self._metric_name, self._sorted):
+            return
+        again = sort or self._sorted or (values is None) != (self._metric is None)
+        self._metric, self._metric_name, self._sorted = values, name, sort
+        self._colour_marks()
         if again:
             self._relayout()
         self.viewport().update()
@@ -126,8 +137,8 @@ class HeadGrid(PointedSheet[Head]):
         return tuple(sorted(wanted, key=lambda layer: (layer != first, layer)))
 
     def thumbnail_pixels(self) -> int:
-        """Screen pixels of a thumbnail's side."""
-        return max(1, round(self._layout().side * self.devicePixelRatioF()))
+        """Screen pixels of a thumbnail's longer side."""
+        return max(self._thumbnail_size())
 
     def head_rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail is drawn, in the viewport."""
@@ -168,12 +179,13 @@ class HeadGrid(PointedSheet[Head]):
             layers = layout.layers_between(top, bottom)
             self._paint_layers(painter, layout, offset, layers)
             self._paint_layer_numbers(painter, layout, offset, layers)
-        marked = layout.heads_between(top, bottom) if self._metric is not None else ()
-        for layer, head in marked:
-            self._paint_head(painter, layer, head, layout.rect(layer, head).translated(-offset))
+        for layer, head in layout.heads_between(top, bottom) if self._sorted else ():
+            self._paint_ranked(painter, layer, head, layout.rect(layer, head).translated(-offset))
         self._paint_frames(painter)
-        if not self._sorted and dirty.top() <= layout.header:
-            self._paint_header(painter, layout, offset)
+        if dirty.top() <= layout.header:
+            self._paint_key(painter, layout)
+            if not self._sorted:
+                self._paint_header(painter, layout, offset)
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
         self._relayout()
@@ -209,43 +221,39 @@ class HeadGrid(PointedSheet[Head]):
 
     # inside
 
-    def _paint_head(self, painter: QPainter, layer: int, head: int, rect: QRectF) -> None:
-        if self._sorted:
-            strip, side = self._strip(layer), self.thumbnail_pixels()
-            source = QRectF(self._strip_offset(head), 0, side, side)
-            if strip is None:
-                painter.fillRect(rect, self._theme.palette.masked)
-            else:
-                painter.drawImage(rect, strip, source)
-        if self._metric is None:
-            return
-        colours = self._theme.palette
-        share = self._share(layer, head)
-        gap = self._layout().pitch - rect.height()
-        bar = QRectF(rect.left(), rect.bottom() + (1.5 if self._sorted else (gap - 2) / 2), rect.width(), 2)
-        painter.fillRect(bar, colours.track)
-        painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * share, 2), colours.accent)
-        if self._sorted:
-            painter.setPen(colours.secondary)
-            label = QRectF(rect.left() - 6, rect.bottom() + 4, rect.width() + 12, self._theme.px(14))
-            painter.drawText(label, Qt.AlignmentFlag.AlignCenter, f"{layer}·{head}")
+    def _paint_ranked(self, painter: QPainter, layer: int, head: int, rect: QRectF) -> None:
+        """A head out of its layer's row, with its name under it."""
+        strip, (height, width) = self._strip(layer), self._thumbnail_size()
+        if strip is None:
+            painter.fillRect(rect, self._theme.palette.masked)
+        else:
+            painter.drawImage(rect, strip, QRectF(self._strip_offset(head), 0, width, height))
+        painter.setPen(self._theme.palette.secondary)
+        label = QRectF(rect.left() - 6, rect.bottom() + 3, rect.width() + 12, self._theme.px(14))
+        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, f"{layer}·{head}")
 
-    def _share(self, layer: int, head: int) -> float:
-        if self._metric is None:
-            return 0.0
-        value, top = float(self._metric[layer, head]), float(np.nanmax(np.abs(self._metric), initial=0.0))
-        return min(1.0, abs(value) / top) if top > 0 and np.isfinite(value) else 0.0
+    def _paint_key(self, painter: QPainter, layout: GridLayout) -> None:
+        if self._metric is not None:
+            left = 6.0 if self._sorted else layout.left
+            top = float(np.abs(np.nan_to_num(self._metric, nan=0.0)).max(initial=0.0))
+            draw_key(painter, self._theme, QRectF(left, 0, self.viewport().width() - left, self._key_height()), top)
+
+    def _key_height(self) -> float:
+        """Px of the line that says what the marks stand for; none without marks."""
+        return 0.0 if self._metric is None else math.ceil(QFontMetricsF(self._theme.font("hint")).height()) + 3.0
+
+    def _colour_marks(self) -> None:
+        colours = self._theme.palette
+        self._tints = None if self._metric is None else tints(colours.masked, colours.accent, shares(self._metric))
+        self._strips.clear()
 
     def _paint_layer_numbers(
         self, painter: QPainter, layout: GridLayout, offset: QPointF, layers: Sequence[int]
     ) -> None:
         metrics = QFontMetricsF(painter.font())
-        # Figures have nothing under the line: they stand closer than words do.
-        every = max(1, math.ceil((metrics.capHeight() + 2) / layout.pitch))
         chosen = self._selected[0] if self._selected else -1
-        for layer in layers:
-            if layer != chosen and (layer % every or (every > 1 and abs(layer - chosen) < every)):
-                continue
+        named = named_layers(layout, layers, chosen, least=metrics.capHeight() + NUMBERS_APART)
+        for layer in named:
             rect = layout.rect(layer, 0).translated(-offset)
             painter.setPen(self._theme.palette.text if layer == chosen else self._theme.palette.secondary)
             left = rect.left() - layout.left
@@ -291,18 +299,24 @@ class HeadGrid(PointedSheet[Head]):
     def _paint_header_of(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
         colours, metrics = self._theme.palette, QFontMetricsF(painter.font())
         grouped = self._group > 1
-        numbers_y = layout.header - metrics.descent() - 4
+        numbers_y = layout.header - metrics.descent() - 1
         for first in range(0, self._n_heads, self._group) if grouped else ():
             start = layout.rect(0, first).left() - offset.x()
             end = layout.rect(0, first + self._group - 1).right() - offset.x() - 1
-            y = round(layout.header - metrics.height() - 8) + 0.0
-            painter.setPen(QPen(colours.secondary, 1))
-            painter.drawPolyline([QPointF(start, y + 4), QPointF(start, y), QPointF(end, y), QPointF(end, y + 4)])
+            middle, y = (start + end) / 2, round(self._key_height() + metrics.height() / 2) + 0.0
             text = tr("KV {n}", n=first // self._group)
-            if metrics.horizontalAdvance(text) > end - start:
+            if metrics.horizontalAdvance(text) > end - start - 16:
                 text = str(first // self._group)
-            if metrics.horizontalAdvance(text) <= end - start + 4:
-                painter.drawText(QPointF((start + end - metrics.horizontalAdvance(text)) / 2, y - 4), text)
+            half = metrics.horizontalAdvance(text) / 2 + 3
+            painter.setPen(QPen(colours.secondary, 1))
+            if 2 * half <= end - start - 4:  # the name stands in its bracket, which takes no line of its own
+                left, right = QPointF(middle - half, y), QPointF(middle + half, y)
+                painter.drawPolyline([QPointF(start, y + 4), QPointF(start, y), left])
+                painter.drawPolyline([right, QPointF(end, y), QPointF(end, y + 4)])
+                baseline = y + (metrics.ascent() - metrics.descent()) / 2
+                painter.drawText(QPointF(middle - half + 3, baseline), text)
+            else:
+                painter.drawPolyline([QPointF(start, y + 4), QPointF(start, y), QPointF(end, y), QPointF(end, y + 4)])
         widest = metrics.horizontalAdvance(str(self._n_heads - 1)) + 3
         every = max(1, -(-int(widest) // max(int(layout.step), 1)))
         chosen = self._selected[1] if self._selected else -1
@@ -329,7 +343,7 @@ class HeadGrid(PointedSheet[Head]):
         """Screen pixels from the left of a layer's picture to a thumbnail."""
         layout = self._layout()
         if layout.order is not None:
-            return head * self.thumbnail_pixels()
+            return head * self._thumbnail_size()[1]
         return round((layout.rect(0, head).left() - layout.left) * self.devicePixelRatioF())
 
     def _strip(self, layer: int) -> QImage | None:
@@ -338,19 +352,25 @@ class HeadGrid(PointedSheet[Head]):
             thumbs = self._thumbs.get(layer)
             if thumbs is None:
                 return None
-            side, heads = self.thumbnail_pixels(), min(len(thumbs), self._n_heads)
-            small = colour_table(self._lut, QColor(self._theme.palette.masked))[
-                fit_stack(thumbs, side, signed=self._signed)
-            ]  # (heads, side, side)
-            width = self._strip_offset(heads - 1) + side
-            colours = np.full((side, width), self._theme.palette.panel.rgb(), dtype=np.uint32)
+            (height, thumb), heads = self._thumbnail_size(), min(len(thumbs), self._n_heads)
+            fitted = fit_stack(thumbs[:heads], (height, thumb), signed=self._signed)
+            small = colour_table(self._lut, QColor(self._theme.palette.masked))[fitted]  # (heads, height, thumb)
+            if self._tints is not None:
+                tint(small, fitted, self._tints[layer, :heads])
+            width = self._strip_offset(heads - 1) + thumb
+            colours = np.full((height, width), self._theme.palette.panel.rgb(), dtype=np.uint32)
             for head in range(heads):
                 start = self._strip_offset(head)
-                colours[:, start : start + side] = small[head]
-            image = QImage(colours.data, width, side, 4 * width, QImage.Format.Format_RGB32)
+                colours[:, start : start + thumb] = small[head]
+            image = QImage(colours.data, width, height, 4 * width, QImage.Format.Format_RGB32)
             image.setDevicePixelRatio(self.devicePixelRatioF())
             self._strips[layer] = (image, colours)
         return self._strips[layer][0]
+
+    def _thumbnail_size(self) -> tuple[int, int]:
+        """Screen pixels of a thumbnail's height and width."""
+        layout, ratio = self._layout(), self.devicePixelRatioF()
+        return max(1, round(layout.side * ratio)), max(1, round(layout.wide * ratio))
 
     def _layout(self) -> GridLayout:
         if self._layout_now is None:
@@ -363,12 +383,15 @@ class HeadGrid(PointedSheet[Head]):
     def _lay_out(self, width: int) -> GridLayout:
         metrics = QFontMetricsF(self._theme.font("hint"))
         if self._sorted and self._metric is not None:
-            return by_rank(self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 6)
+            return by_rank(
+                self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 4,
+                header=self._key_height() + 4,
+            )  # fmt: skip
         left = metrics.horizontalAdvance(str(max(self._n_layers - 1, 0))) + 8
-        brackets = metrics.height() + 6 if self._group > 1 else 0.0
+        brackets = metrics.height() if self._group > 1 else 0.0
         return by_layer(
             (self._n_layers, self._n_heads), self._group, width=width, height=self.height(), left=left,
-            header=metrics.height() + 6 + brackets, gap=5.0 if self._metric is not None else 2.0,
+            header=self._key_height() + math.ceil(metrics.height() + 1 + brackets), gap=2.0,
         )  # fmt: skip
 
     def _scroll(self) -> QPointF:
@@ -415,4 +438,5 @@ class HeadGrid(PointedSheet[Head]):
             across.setValue(int(rect.center().x() - width / 2))
 
     def _restyle(self) -> None:
+        self._colour_marks()
         self._relayout()

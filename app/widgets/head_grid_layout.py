@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,16 +20,22 @@ SCROLLED = 15.0
 """At most, where there are too many layers to see all at once."""
 GROUP_GAP, MOST_BETWEEN = 7.0, 5.0
 STACK_GAP = 14.0
+WIDEST = 1.8
+"""Times its height a thumbnail may be wide: where layers stand close there is more room across than down."""
+EVERY = 5
+"""Layers from one number to the next where not all have room for theirs."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GridLayout:
-    """`side`: of a thumbnail; `pitch`: from one row to the next; `left`, `header`: room for numbers and brackets.
+    """`side`, `wide`: a thumbnail's height and width; `pitch`: from one row to the next; `left`, `header`: room for
+    numbers and brackets.
     `order`: heads by rank (layer · heads + head), None when they lie by layer; then `stacks` of layers, `apart` px from
     one to the next, stand beside one another."""
 
     shape: tuple[int, int]
     side: float
+    wide: float
     pitch: float
     step: float
     left: float
@@ -61,18 +67,18 @@ class GridLayout:
 
     @property
     def height(self) -> float:
-        return self.header + self.rows * self.pitch + 2
+        return self.header + self.rows * self.pitch + 1
 
     def rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail lies on the whole sheet."""
         if self.order is None:
-            gaps = head // self.group * (GROUP_GAP - (self.step - self.side)) if self.group > 1 else 0.0
+            gaps = head // self.group * (GROUP_GAP - (self.step - self.wide)) if self.group > 1 else 0.0
             stack, row = divmod(layer, self.per_stack)
             left = self.left + stack * self.apart + head * self.step + gaps
-            return QRectF(left, self.header + row * self.pitch, self.side, self.side)
+            return QRectF(left, self.header + row * self.pitch, self.wide, self.side)
         place = int(self._places()[layer * self.shape[1] + head])
         row, column = divmod(place, self.columns)
-        return QRectF(self.left + column * self.step, self.header + row * self.pitch, self.side, self.side)
+        return QRectF(self.left + column * self.step, self.header + row * self.pitch, self.wide, self.side)
 
     def at(self, point: QPointF) -> Head | None:
         """The head under a point of the sheet; the gap after a thumbnail belongs to it."""
@@ -140,11 +146,12 @@ def by_layer(
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
     and they stay at least 12 px, or 9 px with less of a gap; never under 8 px. Where there is width for it the layers
-    stand in stacks beside one another, and are larger."""
+    stand in stacks beside one another, and are larger. Width that is left makes them wider than high, then goes
+    between them."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
-    pitch = (height - header - 2) / max(n_layers, 1)
+    pitch = (height - header - 1) / max(n_layers, 1)
     tight = max(1.0, gap - 2.0)
     fits = next((kept for kept, least in ((gap, ROOMY), (tight, FITTED)) if math.floor(pitch - kept) >= least), None)
     side = math.floor(min(max(min(across, SCROLLED if fits is None else pitch - fits), LEAST), MOST))
@@ -156,21 +163,37 @@ def by_layer(
         larger = math.floor(min(fits_across, fits_down, MOST))
         if larger >= ROOMY and larger > side + 1:
             side, across, stacks, between_rows = larger, fits_across, count, gap
-    # Width that small thumbnails leave goes between them.
-    between = min(max(math.floor(across - side), 2.0), MOST_BETWEEN)
+    wide = math.floor(max(min(across, side * WIDEST, MOST), side))
+    between = min(max(math.floor(across - wide), 2.0), MOST_BETWEEN)
     layout = GridLayout(
-        shape=shape, side=side, pitch=side + between_rows, step=side + between, left=left, header=header,
+        shape=shape, side=side, wide=wide, pitch=side + between_rows, step=wide + between, left=left, header=header,
         group=max(group, 1),
     )  # fmt: skip
     return replace(layout, stacks=stacks, apart=layout.width + STACK_GAP) if stacks > 1 else layout
 
 
-def by_rank(metric: NDArray[np.float32], *, width: float, side: float, label: float) -> GridLayout:
+def by_rank(metric: NDArray[np.float32], *, width: float, side: float, label: float, header: float = 4.0) -> GridLayout:
     """All heads, largest value first (NaN last), each with room for a label under it."""
     flat = np.where(np.isfinite(metric), metric, -np.inf).ravel()
     order = np.argsort(-flat, kind="stable").astype(np.int64)
     step = side + 10
     return GridLayout(
-        shape=(metric.shape[0], metric.shape[1]), side=side, pitch=side + label + 4, step=step, left=6.0, header=4.0,
-        group=1, order=order, columns=max(1, int((width - 6) // step)),
+        shape=(metric.shape[0], metric.shape[1]), side=side, wide=side, pitch=side + label + 4, step=step, left=6.0,
+        header=header, group=1, order=order, columns=max(1, int((width - 6) // step)),
     )  # fmt: skip
+
+
+def named_layers(layout: GridLayout, layers: Sequence[int], chosen: int, *, least: float) -> list[int]:
+    """The layers whose numbers are written: all where rows are `least` px apart, else every fifth, the last, and the
+    chosen one instead of those it would touch."""
+    if layout.pitch >= least:
+        return list(layers)
+    apart, last = math.ceil(least / layout.pitch), layout.shape[0] - 1
+
+    def touches(layer: int, other: int) -> bool:
+        together = other >= 0 and layer // layout.per_stack == other // layout.per_stack
+        return together and abs(layer - other) < apart
+
+    named = [layer for layer in layers if layer == last or (layer % EVERY == 0 and not touches(layer, last))]
+    kept = [layer for layer in named if not touches(layer, chosen)]
+    return sorted({*kept, chosen}) if chosen in layers else kept

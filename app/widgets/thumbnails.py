@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 Pixels = NDArray[np.uint8]
 
 
-def fit_stack(stack: Pixels, side: int, *, signed: bool = False) -> Pixels:
-    """(n, h, w) → (n, side, side): cells repeated where they are fewer, the strongest kept where they are more."""
-    for axis in (1, 2):
+def fit_stack(stack: Pixels, size: tuple[int, int], *, signed: bool = False) -> Pixels:
+    """(n, h, w) → (n, *size): cells repeated where they are fewer, the strongest kept where they are more."""
+    for axis, side in enumerate(size, 1):
         count = stack.shape[axis]
         if count <= side:
             at = ((np.arange(side) + 0.5) * count / side).astype(np.int64)

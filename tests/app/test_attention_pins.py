@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
+from app.widgets.colour_bar import ColourBar
 from app.widgets.heatmap_layout import Options
 from app.widgets.ticks import figure
 from tests.app.attention_bench import Bench, settled, shown
@@ -123,3 +124,73 @@ def test_pin_keeps_its_place_and_says_whether_this_head_is_pinned(qtbot: QtBot, 
     assert controls.pin.isChecked()
     assert controls.pin.toolTip() == "Unpin"
     assert len(panel.pinned) == 2
+
+
+def test_heads_make_room_for_pinned_matrices_as_tabs(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (751, 530))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    assert panel.side.grid.isVisible()
+    panel.controls.toggle_pin()
+    settled(qtbot, panel, bench)
+    assert panel.pages.isVisible()
+    assert not panel.side.grid.isVisible()
+    assert all(view.heat.geometry_now().area.width() > 240 for view in panel.maps())
+    titles = [label.text() for view in panel.maps() for label in view.findChildren(QLabel) if "Head" in label.text()]
+    assert [title.startswith("pinned") for title in titles] == [False, True]
+    panel.toggle_grid()
+    settled(qtbot, panel, bench)
+    assert panel.side.grid.isVisible()
+    panel.controls.toggle_pin()
+    settled(qtbot, panel, bench)
+    assert panel.side.grid.isVisible()
+    assert panel.main.isVisible()
+    assert not panel.pages.isVisible()
+
+
+@pytest.mark.parametrize("size", [(460, 500), (751, 530), (1000, 527)])
+@pytest.mark.parametrize("pins", [1, 3])
+def test_every_matrix_has_its_scale(qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int) -> None:
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    for layer in range(pins):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+    settled(qtbot, panel, bench)
+    for view in panel.maps():
+        bars = [bar for bar in view.findChildren(ColourBar) if bar.isVisible()]
+        assert view.heat.options.bar or len(bars) == 1
+        assert all(bar.width() >= bar.sizeHint().width() for bar in bars)
+
+
+def test_the_fifth_pin_says_which_one_goes(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1100, 760))
+    bench.run(19, 7)
+    said: list[str] = []
+    bench.ctx.notify.message.connect(said.append)
+    for layer in range(5):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+        assert len(said) == (layer == 4)
+    assert "Layer 0 · Head 1" in said[0]
+    assert len(bench.selection.pins) == 4
+
+
+@pytest.mark.parametrize("size", [(751, 530), (460, 500)])
+def test_a_click_on_a_label_opens_its_line_where_the_side_is_hidden(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int]
+) -> None:
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    if panel.side.isVisible():
+        panel.toggle_grid()
+    settled(qtbot, panel, bench)
+    assert not panel.side.isVisible()
+    panel.main.heat.rowClicked.emit(8)
+    settled(qtbot, panel, bench)
+    assert panel.side.row.isVisible()
+    assert bench.selection.query == 8
+    panel.main.heat.colClicked.emit(1)
+    settled(qtbot, panel, bench)
+    assert panel.side.column.isVisible()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF
+from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.head_grid import HeadGrid
-from app.widgets.head_grid_layout import by_layer
+from app.widgets.head_grid_layout import by_layer, named_layers
+from app.widgets.head_grid_marks import shares, tint, tints
 
 
 def test_layers_stand_in_stacks_where_that_makes_heads_larger() -> None:
@@ -53,3 +57,66 @@ def test_no_thumbnail_is_cut_at_any_height_and_place(qtbot: QtBot, height: int, 
         assert max(rect.bottom() for rect in rects) <= room or len({rect.top() for rect in rects}) == 1
     grid.set_selected(29, 8)
     assert grid.head_rect(29, 8).bottom() <= room or height == 60
+
+
+def test_thumbnails_take_the_width_there_is() -> None:
+    layout = by_layer((30, 9), 3, width=224, height=389, left=22, header=28, gap=2)
+    assert layout.side == 11
+    assert layout.wide > 1.5 * layout.side
+    assert 224 - layout.width < 9  # a pixel a head is not to be had
+    tall = by_layer((4, 9), 3, width=224, height=389, left=22, header=28, gap=2)
+    assert tall.wide == tall.side
+
+
+@pytest.mark.parametrize("pitch", [9.0, 11.0, 12.0, 16.0])
+@pytest.mark.parametrize("chosen", [-1, 0, 1, 13, 15, 28, 29])
+def test_numbers_of_layers_never_touch_and_have_the_chosen_one(pitch: float, chosen: int) -> None:
+    layout = by_layer((30, 9), 3, width=224, height=28 + 1 + 30 * pitch, left=22, header=28, gap=2)
+    named = named_layers(layout, range(30), chosen, least=14)
+    assert named == sorted(named)
+    assert all((b - a) * layout.pitch >= 14 for a, b in itertools.pairwise(named))
+    assert chosen in named or chosen < 0
+    assert len(named) >= 5
+
+
+def test_a_measure_tints_what_no_query_may_read_and_nothing_else() -> None:
+    metric = np.array([[0.0, 0.5], [np.nan, -1.0]], dtype=np.float32)
+    np.testing.assert_array_equal(shares(metric), np.array([[0, 0.5], [0, 1]], dtype=np.float32))
+    black, white = QColor(0, 0, 0), QColor(255, 255, 255)
+    found = tints(black, white, shares(metric))
+    assert [hex(int(colour)) for colour in found.ravel()] == ["0xff000000", "0xff808080", "0xff000000", "0xffffffff"]
+    pixels = np.tril(np.full((2, 6, 6), 9, dtype=np.uint8))
+    colours = pixels.astype(np.uint32)
+    tint(colours, pixels, found[1])
+    assert (colours[pixels > 0] == 9).all()
+    assert (colours[1][pixels[1] == 0] == 0xFFFFFFFF).all()
+    whole = np.full((1, 6, 6), 9, dtype=np.uint8)  # before the mask: a corner stands for it
+    colours = whole.astype(np.uint32)
+    tint(colours, whole, found[1, 1:])
+    assert colours[0, 0, 5] == 0xFFFFFFFF
+    assert 0 < (colours != 9).sum() < 12
+
+
+def test_a_measure_is_seen_with_its_key_and_said_exactly(qtbot: QtBot) -> None:
+    theme = Theme("dark")
+    grid = HeadGrid(theme)
+    qtbot.addWidget(grid)
+    grid.resize(226, 420)
+    grid.set_shape(30, 9, 3)
+    grid.show()
+    qtbot.waitExposed(grid)
+    for layer in range(30):
+        grid.set_layer(layer, np.tril(np.full((9, 19, 19), 200, dtype=np.uint8)))
+    side = grid.head_rect(0, 0).height()
+    metric = np.zeros((30, 9), dtype=np.float32)
+    metric[2, 3] = 0.4083
+    grid.set_metric(metric, "induction score")
+    assert grid.head_rect(0, 0).height() >= side - 1
+    shot = grid.viewport().grab().toImage()
+    assert shot.pixelColor((grid.head_rect(2, 3).topRight() + QPointF(-2, 1)).toPoint()) == theme.palette.accent
+    assert shot.pixelColor((grid.head_rect(2, 4).topRight() + QPointF(-2, 1)).toPoint()) == theme.palette.masked
+    key = {shot.pixelColor(x, 8).name() for x in range(shot.width())}
+    assert len(key) > 30  # a ramp
+    assert "0.408" in grid.describe(2, 3)
+    grid.set_metric(None)
+    assert grid.head_rect(0, 0).height() == side

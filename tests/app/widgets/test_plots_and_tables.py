@@ -387,7 +387,7 @@ def test_a_grid_shows_what_came_and_asks_for_the_rest(qtbot: QtBot, theme: Theme
 @given(st.integers(1, 60), st.integers(1, 60))
 def test_thumbnails_keep_the_strongest_pixel(size: int, side: int) -> None:
     stack = np.random.default_rng(size * 61 + side).integers(0, 256, (3, size, size)).astype(np.uint8)
-    small = fit_stack(stack, side)
+    small = fit_stack(stack, (side, side))
     assert small.shape == (3, side, side)
     np.testing.assert_array_equal(small.max(axis=(1, 2)), stack.max(axis=(1, 2)) if side <= size else small.max((1, 2)))
 
