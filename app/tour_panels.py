@@ -1,4 +1,4 @@
-"""The tour's pictures of single panels: each in a window of its own, at one size, with the example's data."""
+"""The tour's pictures of single panels: each in a window of its own, with the example's data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from app.panels.base import Panel
     from app.tour import Driver
 
-SIZE = (960, 600)
+SIZE, SMALL = (960, 600), (560, 350)
+FEW = frozenset({"prompt", "timeline"})
+"""Panels of few things, whose picture is smaller: larger they would be empty, and their text too small to read."""
 
 
 def photograph(driver: Driver) -> None:
@@ -16,7 +18,7 @@ def photograph(driver: Driver) -> None:
     for name, dock in driver.window.docks.items():
         dock.raise_()
         dock.toggle_floating()
-        dock.resize(*SIZE)
+        dock.resize(*(SMALL if name in FEW else SIZE))
         driver.wait(dock.panel.seen, f"showing the panel {name}")
         _wait_for(driver, dock.panel)
         driver.picture(f"panel-{name}", dock)
