@@ -253,6 +253,8 @@ class PanelDock(QDockWidget):
         if floating:
             self.set_tabbed(False)
             self._keys.watch(self.windowHandle())
+            if self.focusWidget() is None:
+                self.setFocus()  # or Qt gives it to the first button, and Space would press that
 
 
 class DockArea(QMainWindow):

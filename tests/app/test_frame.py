@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractSpinBox, QDialogButtonBox, QLineEdit, QPushButton
+from PySide6.QtWidgets import QAbstractSpinBox, QDialogButtonBox, QLineEdit, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.ask import AskDialog, NameDialog
@@ -157,3 +157,13 @@ def test_icons_follow_the_theme(application: Application) -> None:
         settings.update(theme=theme)
         picture = card.picture.pixmap().toImage()
         assert _share(picture, application.theme.palette.accent) > 0.02
+
+
+def test_no_button_has_the_focus_in_a_panel_that_begins_to_float(application: Application, qtbot: QtBot) -> None:
+    dock = application.window.docks["timeline"]
+    dock.toggle_floating()
+    dock.activateWindow()
+    qtbot.waitUntil(lambda: dock.bar.maximise_button.isVisible())
+    qtbot.wait(100)
+    assert not any(button.hasFocus() for button in dock.bar.findChildren(QToolButton))
+    assert dock.focusWidget() is None or dock.focusWidget() is dock
