@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.panels.attention_copy import MOST_CELLS, number
+from app.panels.attention_copy import MOST_CELLS
 from app.panels.base import Changes, Need, Panel
 from app.panels.lens_table import LensTable, cell_lines, cell_text
 from app.panels.lens_token import TokenView, depth_text
@@ -21,6 +21,7 @@ from app.widgets.heatmap_image import colour_table
 from app.widgets.lens_grid import Cell, LensGrid, Span
 from app.widgets.lens_key import LensKey
 from app.widgets.readout import Part, Readout
+from app.widgets.ticks import figure
 from model.colormaps import colormap_for, lut
 from model.protocol.figure_requests import DrawnFormat, ExportLens
 from model.protocol.lens_requests import GetLens, LensPart, LensReply
@@ -36,6 +37,8 @@ LEAST_WIDTH, NARROW, BESIDE = 150, 560, 720
 the grid and not under it."""
 READOUT = 380
 """Px at 100 % text that a cell's line takes with a longer token."""
+LATE_MS = 150
+"""After so long it is said that layers are under way: what comes sooner would only flicker."""
 BRIEF = 7
 """Letters of a token in the shortest readout."""
 HELP = (
@@ -71,6 +74,7 @@ class LensPanel(Panel):
         self._asked: object = None
         self._followed: tuple[int, int] | None = None
         self._beside = False
+        self._late = QTimer(self, singleShot=True, interval=LATE_MS)
         self.look = FoldingSegmented(
             theme, [("words", tr("words")), ("overview", tr("overview"))], label=tr("Size of the cells"),
             tips={"words": tr("The token of every cell"), "overview": tr("Every layer in sight, colours only")},
@@ -204,7 +208,8 @@ class LensPanel(Panel):
             if not same_run or before != now:
                 break
             keep += 1
-        self._state, self._path, self._asked = state, path, None
+        self._state, self._path = state, path
+        self._forget()
         first_decode = session.n_prompt if session.length > session.n_prompt else None
         self.grid.set_run(model.n_layers + 1, [token.piece for token in tokens], path, first_decode, keep=keep)
         if self.table_button.isChecked():
@@ -224,19 +229,26 @@ class LensPanel(Panel):
         if not wanted or asked == self._asked:
             return
         self._asked = asked
+        self._late.start()
 
         def done(_reply: LensReply, _arrays: Arrays) -> None:
             if self._asked == asked:
-                self._asked = None
+                self._forget()
             self.mark("view")
 
         def failed(_error: object) -> None:
             if self._asked == asked:
-                self._asked = None
+                self._forget()
 
         message = GetLens(positions=positions, depths=wanted)
         part = self._taker(positions)
         self.ask(message, done, on_part=part, on_error=failed, slot="grid", priority="background")
+
+    def _forget(self) -> None:
+        """Nothing is under way any more."""
+        self._asked = None
+        self._late.stop()
+        self.grid.set_awaited(awaited=False)
 
     def _in_sight(self) -> tuple[Span, Span]:
         """Depths and positions that can be seen, in the grid or in the table."""
@@ -301,9 +313,9 @@ class LensPanel(Panel):
         ]  # fmt: skip
         if word is not None:
             parts += [
-                ("  p ", "secondary"), (number(float(self.grid.p[cell])), "strong"),
+                ("  p ", "secondary"), (figure(float(self.grid.p[cell]), 6), "strong"),
                 (f"  {entropy or tr('entropy')} ", "secondary"),
-                (number(float(self.grid.entropy[cell])), "strong"),
+                (figure(float(self.grid.entropy[cell]), 6), "strong"),
             ]  # fmt: skip
             if self.grid.comes_true(*cell):
                 parts.append((f"  {true or '✓ ' + tr('came next')}", "text"))
@@ -326,6 +338,7 @@ class LensPanel(Panel):
             self.look.set_key("overview")
             self.grid.set_overview(overview=True)
         self.grid.viewChanged.connect(self._on_view)
+        self._late.timeout.connect(lambda: self.grid.set_awaited(awaited=True))
         self.grid.cellHovered.connect(self._on_hover)
         self.grid.cellClicked.connect(self._on_click)
         self.grid.copyWanted.connect(self._copy)
@@ -375,7 +388,7 @@ class LensPanel(Panel):
     def _on_table(self, shown: bool) -> None:
         self._pages.setCurrentIndex(int(shown))
         self.key.setVisible(not shown)
-        self._asked = None
+        self._forget()
         if shown:
             self.table.show_run()
             self.table.setFocus()

@@ -10,6 +10,7 @@ from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QResizeEve
 from app.i18n import tr
 from app.panels.attention_copy import clean, number
 from app.panels.lens_token import depth_text
+from app.widgets.candidate_table import probability
 from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_table import BlockModel, MatrixTable
 from app.widgets.table_style import Look
@@ -37,14 +38,14 @@ class LensCells(BlockModel):
         grid, cell = self._grid, self.cell(row, column)
         if not _known(grid, cell):
             return Look("…", "secondary")
-        return Look(f"{grid.word(*cell)}  {number(float(grid.p[cell]))}", strong=grid.comes_true(*cell))
+        return Look(f"{grid.word(*cell)}  {probability(float(grid.p[cell]))}", strong=grid.comes_true(*cell))
 
     def tip(self, row: int, column: int) -> str:
         grid, cell = self._grid, self.cell(row, column)
         if not _known(grid, cell):
             return ""
         said = [f"{depth_text(cell[0], grid.n_depths)} · {column:,} {grid.axis[column]}",
-                f"{grid.word(*cell)} · id {int(grid.ids[cell]):,}", f"p {number(float(grid.p[cell]))}",
+                f"{grid.word(*cell)} · id {int(grid.ids[cell])}", f"p {number(float(grid.p[cell]))}",
                 f"{tr('entropy')} {number(float(grid.entropy[cell]))}"]  # fmt: skip
         return "\n".join([*said, tr("came next")] if grid.comes_true(*cell) else said)
 
@@ -55,12 +56,12 @@ class LensCells(BlockModel):
 
 
 class LensTable(MatrixTable):
-    """Layers × positions, token and exact probability in each cell. `viewChanged` when other cells are in sight;
-    `copyWanted` as the grid's."""
+    """Layers × positions, token and probability in each cell, all its digits in the tip. `viewChanged` when other cells
+    are in sight; `copyWanted` as the grid's."""
 
     viewChanged = Signal()
     copyWanted = Signal(str)
-    HEAD, COLUMN = 88, 136
+    HEAD, COLUMN = 128, 112
 
     def __init__(self, theme: Theme, label: str, grid: LensGrid) -> None:
         super().__init__(theme, label, blocks=LensCells(grid))

@@ -218,7 +218,7 @@ class TokenView(QWidget):
         parts: list[Part] = []
         if self.path is not None:
             reply, arrays = self.path
-            parts = [(reply.piece, "strong"), (f"  id {reply.token_id:,}   ", "secondary")]
+            parts = [(reply.piece, "strong"), (f"  id {reply.token_id}   ", "secondary")]
             if self.tabs.key() == "path":
                 parts += [(tr("rank at the end") + " ", "secondary"), (f"{int(arrays['rank'][-1]) + 1:,}", "strong")]
         if self.tabs.key() == "terms" and self.terms is not None:

@@ -130,6 +130,7 @@ class MatrixTable(QTableView):
         super().__init__(parent)
         self._theme = theme
         self._names: tuple[float, float] | None = None
+        self._across = 0
         self.blocks = blocks or BlockModel()
         self.blocks.setParent(self)
         self.setModel(self.blocks)
@@ -194,6 +195,7 @@ class MatrixTable(QTableView):
         head = max(min(head, whole - column), px(24))
         room = whole - head
         count = max(1, room // column)
+        fewer, self._across = count < self._across, count
         width = max(column, room // count)
         self.horizontalHeader().setDefaultSectionSize(width)
         self.verticalHeader().setFixedWidth(head + max(0, room - count * width))
@@ -204,6 +206,8 @@ class MatrixTable(QTableView):
             self.horizontalHeader().setOffsetToLastSection()
         else:
             self.horizontalHeader().setOffsetToSectionPosition(across.value())
+        if fewer and self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex())
 
     def updateGeometries(self) -> None:
         """Qt's word for every change of the room: size, headers, scroll bars that come and go."""

@@ -83,6 +83,8 @@ class LensGrid(PointedSheet[Cell]):
         self._seen = False
         """Whether the chosen cell is in sight."""
         self.linked: int | None = None
+        self.awaited = False
+        """Whether it is said that cells are under way."""
         self._scene: QPixmap | None = None
         self._side: float | None = None
         self._size: tuple[float, float] | None = None
@@ -162,6 +164,12 @@ class LensGrid(PointedSheet[Cell]):
         """The token pointed at elsewhere."""
         if position != self.linked:
             self.linked = position
+            self.viewport().update()
+
+    def set_awaited(self, *, awaited: bool) -> None:
+        """Says over the layers that are not here yet that they are under way."""
+        if awaited != self.awaited:
+            self.awaited = awaited
             self.viewport().update()
 
     # geometry

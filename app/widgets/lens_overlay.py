@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
+from app.i18n import tr
 from app.widgets.lens_sizes import CELL_WIDTH, WORD_WIDTH
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ Span = tuple[int, int]
 
 def paint_overlay(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span, positions: Span) -> None:
     """Over the cells that fill `area`, of `depths` and `positions` in sight."""
+    if grid.awaited:
+        _paint_awaited(painter, grid, area, depths, positions)
     painter.save()
     painter.setClipRect(area.adjusted(-1, -1, 1, 1))  # a frame is as thick at the outer cells
     _paint_frames(painter, grid)
@@ -30,6 +33,39 @@ def paint_overlay(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span,
         painter.setPen(QPen(grid.theme.palette.accent, 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(area.adjusted(0.5, 0.5, -1, -1))
+
+
+def awaited_words(grid: LensGrid, depths: Span, positions: Span) -> tuple[str, QRectF] | None:
+    """What is said of the layers in sight of which nothing is here, and over which cells; None where there are none."""
+    unknown = (grid.ids[slice(*depths), slice(*positions)] < 0).all(1)  # (depths,), rising
+    found = np.flatnonzero(unknown)
+    if not len(found):
+        return None
+    groups = np.split(found, np.flatnonzero(np.diff(found) > 1) + 1)
+    largest = max(groups, key=len)
+    top, bottom = grid.cell_rect(depths[0] + int(largest[-1]), 0), grid.cell_rect(depths[0] + int(largest[0]), 0)
+    return tr("computing layers, {n} to come …", n=len(found)), QRectF(top.topLeft(), bottom.bottomRight())
+
+
+def _paint_awaited(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span, positions: Span) -> None:
+    """On a plate in the middle of the empty cells."""
+    found = awaited_words(grid, depths, positions)
+    if found is None:
+        return
+    words, rows = found
+    metrics = QFontMetricsF(grid.theme.font("ui"))
+    plate = QRectF(0, 0, min(metrics.horizontalAdvance(words) + 20, area.width() - 4), metrics.height() + 6)
+    plate.moveCenter(area.center())
+    plate.moveTop(rows.center().y() - plate.height() / 2)
+    plate.moveTop(max(min(plate.top(), area.bottom() - plate.height()), area.top()))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(grid.theme.palette.line, 1))
+    painter.setBrush(grid.theme.palette.panel)
+    painter.drawRoundedRect(plate, 6, 6)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+    painter.setFont(grid.theme.font("ui"))
+    painter.setPen(grid.theme.palette.secondary)
+    painter.drawText(plate, Qt.AlignmentFlag.AlignCenter, words)
 
 
 def _paint_frames(painter: QPainter, grid: LensGrid) -> None:

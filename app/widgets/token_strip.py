@@ -246,7 +246,7 @@ class TokenStrip(PointedSheet[int]):
     def tip_of(self, thing: int) -> str:
         """Position and id of a token."""
         if thing < len(self._ids):
-            return tr("position {position:,} · id {id:,}", position=thing, id=self._ids[thing])
+            return tr("position {position:,} · id {id}", position=thing, id=self._ids[thing])
         return tr("position {position:,}", position=thing)
 
     def tip_rect(self, thing: int) -> QRect:

@@ -13,7 +13,10 @@ from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import Table
-from app.panels.lens import LensPanel
+from app.panels.lens import LATE_MS, LensPanel
+from app.widgets.candidate_table import probability
+from app.widgets.lens_overlay import awaited_words
+from app.widgets.ticks import figure
 from model.protocol.lens_requests import GetLens
 from tests.app.test_lens_panel import click, settled, shown
 from tests.model.tiny import made
@@ -88,7 +91,8 @@ def test_keys_zoom_and_lead_to_the_corners(qtbot: QtBot, tmp_path: Path) -> None
     QTest.keyClick(grid, Key.Key_End, CONTROL)
     assert grid.chosen == (0, 42) and bench.selection.query == 42
     settled(qtbot, panel, bench)
-    assert str(grid.p[0, 42]) in grid.accessibleDescription() and str(grid.p[0, 42]) in panel.readout.text()
+    p = grid.p[0, 42]
+    assert str(p) in grid.accessibleDescription() and f" {figure(float(p), 6)} " in panel.readout.text()
     QTest.keyClick(grid, Key.Key_0)
     assert grid.is_whole()
 
@@ -151,9 +155,9 @@ def test_the_table_has_every_cell_and_the_export_its_numbers(qtbot: QtBot, tmp_p
     assert cells.keys() == {(depth, position) for depth in range(21) for position in range(left, right)}
     for (depth, position), line in cells.items():
         text = table.blocks.look(20 - depth, position).text
-        assert text == f"{grid.word(depth, position)}  {line[6]}"
+        assert text == f"{grid.word(depth, position)}  {probability(float(line[6]))}"
         assert np.float32(line[6]) == grid.p[depth, position]
-        assert line[7] in table.blocks.tip(20 - depth, position)
+        assert {f"p {line[6]}", f"entropy {line[7]}"} <= set(table.blocks.tip(20 - depth, position).split("\n"))
     assert table.blocks.headerData(20, Qt.Orientation.Vertical) == "embedding"
 
 
@@ -172,6 +176,24 @@ def test_the_table_s_cell_is_the_grid_s(qtbot: QtBot, tmp_path: Path) -> None:
     assert copied().split("\t")[1] == str(grid.p[2, 4])
     bench.step()
     qtbot.waitUntil(lambda: table.blocks.columnCount() == 16)
+
+
+def test_layers_under_way_are_said_to_be(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, made(n_layers=20), n=60)
+    grid = panel.grid
+    grid.set_overview(overview=True)
+    settled(qtbot, panel, bench)
+    assert not grid.awaited and awaited_words(grid, *grid.in_sight()) is None
+    bench.engine.held = True
+    grid.ids[2:6] = -1
+    panel.mark("view")
+    qtbot.waitUntil(lambda: grid.awaited, timeout=20 * LATE_MS)
+    found = awaited_words(grid, (0, 21), grid.in_sight()[1])
+    assert found is not None and found[0].startswith("computing layers, 4 to come")
+    assert found[1].contains(grid.cell_rect(3, 0).center()) and not found[1].contains(grid.cell_rect(7, 0).center())
+    bench.engine.held = False
+    bench.engine.release()
+    qtbot.waitUntil(lambda: not grid.awaited)
 
 
 def test_a_run_that_cannot_be_served_exports_what_is_known(

@@ -17,6 +17,7 @@ from app.theme import Theme
 from app.widgets.lens_sizes import TIGHT_WIDTH
 from app.widgets.line_plot import Line, LinePlot
 from app.widgets.readout import parts_width
+from app.widgets.ticks import figure
 from model.loading import LoadedModel
 from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms
 from model.views.lens import token_path, token_terms, top_of
@@ -220,8 +221,8 @@ def test_the_readout_keeps_its_figures_where_words_have_no_room(
     depth, position = panel.grid.chosen or (0, 0)
     said = panel.readout.shown()
     figures = [text for text, voice in said if voice == "strong"]
-    assert str(panel.grid.p[depth, position]) in figures
-    assert str(panel.grid.entropy[depth, position]) in figures
+    assert figure(float(panel.grid.p[depth, position]), 6) in figures
+    assert figure(float(panel.grid.entropy[depth, position]), 6) in figures
     assert parts_width(panel.ctx.theme, said) <= panel.readout.width()
 
 
