@@ -47,6 +47,8 @@ from model.protocol.export_requests import ExportActivations, FigureTheme
 from model.protocol.figure_requests import ExportText, TintBy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.panels.base import Panel
     from app.theme import Theme
     from model.protocol.wire import Progress
@@ -331,7 +333,8 @@ class ExportDialog(QDialog):
         elif not problem and has_figures(self._kind) and "png" in want.formats:
             width, height = round(want.width * want.dpi), round(want.height * want.dpi)
             note = tr("{w} × {h} pixels", w=f"{width:,}", h=f"{height:,}")
-        self.note.setText(note)
+        left_out = "" if problem else left_out_words(self._kind, self._options.formats, self._panel)
+        self.note.setText("\n".join(filter(None, (note, left_out))))
         good = bool(want.formats) and bool(self.folder_edit.text().strip()) and bool(self.name_edit.text().strip())
         self.export_button.setEnabled(good and not problem and self._exporter.running is None)
         self._timer.start()
@@ -400,6 +403,17 @@ def kind_texts(panel: Panel) -> list[tuple[str, str]]:
     model = panel.ctx.session.model
     turned = model is not None and model.positions == "rope"
     return [(kind, texts[kind]) for kind in KINDS if kind != "rope" or turned]
+
+
+def left_out_words(kind: str, chosen: Sequence[str], panel: Panel) -> str:
+    """Says which of the formats chosen for others this kind has not, and what has tables; empty where it has all."""
+    gone = [name.upper() for name in chosen if name not in formats_of(kind)]
+    if not gone:
+        return ""
+    if "CSV" in gone:
+        other = tr("{title}: as on the screen, and its tables", title=tr(panel.title))
+        return tr("This can't be had as {formats}; “{other}” has tables.", formats=", ".join(gone), other=other)
+    return tr("This can't be had as {formats}.", formats=", ".join(gone))
 
 
 def _choices(theme: Theme, label: str, items: list[tuple[Any, str]], current: object) -> ValueCombo:

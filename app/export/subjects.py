@@ -61,7 +61,10 @@ def shown(panel: Panel) -> FileRequest | None:
 
 
 def kind_of(panel: Panel) -> str:
-    """The kind of what a panel shows; activations are numbers behind a picture, which is the panel's own."""
+    """The kind of what a panel shows; activations are numbers behind a picture, which is the panel's own, as are the
+    curve, the steps and the tokens of those that are tables first."""
+    if panel.tables_first:
+        return PANEL
     message = shown(panel)
     return next((name for name, kind in EXPORT_KINDS.items() if kind.request is type(message) and kind.drawn), PANEL)
 

@@ -87,7 +87,7 @@ class Panel(QWidget):
     `panel_id`: in saved layouts, never changed. `title`, `help_text`: English, translated where shown. `watches`:
     Topics of the session and field names of the selection. `area`: where the standard layout puts it. `needs`: what
     must be there for it to show anything; until then it says what is going on instead. `exports`: its picture and its
-    tables can be written to files.
+    tables can be written to files. `tables_first`: they are what it shows, more than any figure the engine has of it.
     """
 
     panel_id: ClassVar[str]
@@ -97,6 +97,7 @@ class Panel(QWidget):
     area: ClassVar[str] = "bottom"
     needs: ClassVar[Need] = ""
     exports: ClassVar[bool] = False
+    tables_first: ClassVar[bool] = False
 
     behindChanged = Signal(bool)
     """Whether what is drawn waits for an answer that is late: it may belong to what was chosen before."""

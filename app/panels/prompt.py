@@ -73,6 +73,7 @@ class PromptPanel(Panel):
     help_text: ClassVar[str] = HELP
     area: ClassVar[str] = "left"
     exports: ClassVar[bool] = True
+    tables_first: ClassVar[bool] = True
     watches: ClassVar[frozenset[str]] = frozenset(
         {
             Topic.PROMPT,

@@ -55,6 +55,7 @@ class TimelinePanel(Panel):
     help_text: ClassVar[str] = HELP
     area: ClassVar[str] = "left_below"
     exports: ClassVar[bool] = True
+    tables_first: ClassVar[bool] = True
     needs: ClassVar[Need] = "run"
     watches: ClassVar[frozenset[str]] = frozenset(
         {Topic.RUN, Topic.NODE, Topic.PROMPT_STATS, Topic.PROGRESS, "hover_token"}

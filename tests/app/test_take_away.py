@@ -37,7 +37,7 @@ from tests.model.tiny import llama
 
 PROMPT, STEPS = [5, 9, 1, 30, 9, 1, 30, 2], 4
 OWN = {
-    "prompt": "text", "timeline": "text", "attention": "attention", "sampling": "sampler", "kv": "kv-growth",
+    "prompt": PANEL, "timeline": PANEL, "attention": "attention", "sampling": "sampler", "kv": "kv-growth",
     "rope": "rope", "lens": "lens", "feed_forward": PANEL, "block_walk": PANEL, "model": PANEL,
 }  # fmt: skip
 LINES = {
@@ -214,6 +214,7 @@ def test_a_figure_too_large_is_refused_with_the_reason_and_nothing_is_written(
     bench.notify.trouble.connect(told.append)
     panel = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "timeline"))
     dialog = Exporter.shared(bench.ctx).open(panel)
+    dialog.choose("text")
     dialog.folder_edit.setText(str(tmp_path / "out"))
     dialog.width_box.setValue(60)
     dialog.dpi_box.setValue(1200)
@@ -224,6 +225,22 @@ def test_a_figure_too_large_is_refused_with_the_reason_and_nothing_is_written(
     assert "lower resolution" in told[0].message
     assert not list((tmp_path / "out").iterdir())
     assert dialog.isVisible()
+    dialog.reject()
+
+
+def test_a_format_that_what_is_chosen_has_not_is_said(qtbot: QtBot, bench: ModelBench) -> None:
+    panel = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "timeline"))
+    dialog = Exporter.shared(bench.ctx).open(panel)
+    assert dialog.want().kind == PANEL
+    assert dialog.boxes["csv"].isChecked()
+    assert dialog.boxes["csv"].isVisible()
+    assert "CSV" not in dialog.note.text()
+    dialog.choose("text")
+    assert "csv" not in dialog.want().formats
+    assert "can't be had as CSV" in dialog.note.text()
+    dialog.choose(PANEL)
+    assert "csv" in dialog.want().formats
+    assert "CSV" not in dialog.note.text()
     dialog.reject()
 
 
