@@ -99,8 +99,7 @@ class NumberBox(QAbstractSpinBox):
         # The frame is painted here; what the style sheet gives to fields of forms would not fit in a compact row. The
         # size of the text stands with it: a font that is only set is lost when the application's style sheet changes.
         style = f"background: transparent; border: none; padding: 0; min-height: 0; font-size: {font.pixelSize()}px;"
-        if style != self.lineEdit().styleSheet():
-            self.lineEdit().setStyleSheet(style)
+        self.lineEdit().setStyleSheet(style)  # though it may be the same: another theme's sheet took the size away
         self._place()
         self.update()
 

@@ -168,6 +168,8 @@ def test_a_number_grows_with_the_text(qtbot: QtBot, qapp: QApplication, theme: T
         assert box.lineEdit().font().pixelSize() == theme.font("table").pixelSize()
         box.set_value(0.85)
         assert box.lineEdit().width() >= box.lineEdit().fontMetrics().horizontalAdvance("0.85")
+        theme.set_choice("light" if theme.dark else "dark")
+        assert box.lineEdit().font().pixelSize() == theme.font("table").pixelSize()
     qapp.setStyleSheet("")
 
 
