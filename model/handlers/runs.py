@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from model.errors import CancelledError
+import contextlib
+
+from model.errors import CancelledError, DecoderscopeError
 from model.handler_registry import Answer, EngineContext, handles
 from model.handlers.text import tokens_of, wrapped
 from model.jobs import Job
 from model.protocol.run_requests import Branch, Prefill, PrefillPart, PrefillReply, Restore, Seek, Step, StepPart
-from model.protocol.values import Node
+from model.protocol.values import Node, Token
 from model.run import Run
 
 
@@ -113,7 +115,9 @@ def restore(context: EngineContext, message: Restore, job: Job) -> Answer:
         on_node=lambda _node: job.yield_point(),
     )
     context.run = run
-    tokens = tuple(model.tokenizer.offsets(message.text))
+    tokens: tuple[Token, ...] = ()
+    with contextlib.suppress(DecoderscopeError):  # the tokenizer is gone: a run needs only its ids
+        tokens = tuple(model.tokenizer.offsets(message.text))
     if tuple(token.id for token in tokens) != message.ids:  # another template, other special tokens, or only ids
         tokens = tokens_of(model.tokenizer, message.ids)[1]
     return PrefillReply(state=run.state(), tokens=tokens, text=message.text), {}
