@@ -18,10 +18,12 @@ QUIET_CODES = frozenset({"cancelled", "superseded", "engine_lost"})
 
 @dataclass(frozen=True, kw_only=True)
 class WayOut:
-    """A button of an error: what it says and does."""
+    """A button of an error or a notice: what it says and does; a notice's stays where `run` returns False, for nothing
+    could be done. `choices`: a menu in the place of `run`."""
 
     label: str
-    run: Callable[[], None]
+    run: Callable[[], object]
+    choices: tuple[WayOut, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,8 @@ class Notifier(QObject):
     message = Signal(str)
     notice = Signal(str)
     alarm = Signal(str)
-    offer = Signal(str, object)
+    offer = Signal(str, object)  # the text, a tuple of WayOut
+    withdrawn = Signal(str)
     trouble = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -67,10 +70,14 @@ class Notifier(QObject):
         log.error("%s", text)
         self.alarm.emit(text)
 
-    def propose(self, text: str, way: WayOut) -> None:
-        """A notice with a button, which closes it."""
+    def propose(self, text: str, *ways: WayOut) -> None:
+        """A notice with buttons, which close it; in the place of one that says the same."""
         log.info("%s", text)
-        self.offer.emit(text, way)
+        self.offer.emit(text, ways)
+
+    def withdraw(self, text: str) -> None:
+        """What was proposed with this text is over."""
+        self.withdrawn.emit(text)
 
     def fail(self, trouble: Trouble) -> None:
         """An error dialog."""

@@ -99,7 +99,8 @@ class MainWindow(QMainWindow):
         self.notify.message.connect(self._say)
         self.notify.notice.connect(lambda text: self.banners.notice(text, "amber"))
         self.notify.alarm.connect(lambda text: self.banners.notice(text, "red"))
-        self.notify.offer.connect(lambda text, way: self.banners.notice(text, "accent", way))
+        self.notify.offer.connect(lambda text, ways: self.banners.notice(text, "accent", *ways))
+        self.notify.withdrawn.connect(lambda text: self.banners.withdraw(text))  # noqa: PLW0108 - it is made later
         self.sheets = Sheets(self)
         self.notify.trouble.connect(self.sheets.trouble)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from app.notify import WayOut
     from app.theme import Theme
 
-MAX_NOTICES = 3
+MAX_NOTICES = 3  # without buttons: the oldest gives way
+MAX_OFFERS = 3  # at once: the next ones wait until one of them is closed
 
 
 class Banner(QWidget):
-    """One bar: icon, sentence, buttons."""
+    """One bar: icon, sentence, buttons. `offers`: it has one to be chosen, besides the close button."""
+
+    offers = False
 
     def __init__(self, theme: Theme, voice: str) -> None:
         super().__init__()
@@ -45,6 +48,16 @@ class Banner(QWidget):
         button.clicked.connect(lambda _checked=False: run())
         self.row.addWidget(button)
         return button
+
+    def add_choices(self, text: str, choices: Sequence[tuple[str, Callable[[], object]]]) -> None:
+        """A button with a menu."""
+        button = QPushButton(text)
+        button.setProperty("compact", True)
+        menu = QMenu(button)
+        for words, run in choices:
+            menu.addAction(words.replace("&", "&&")).triggered.connect(lambda _checked=False, run=run: run())
+        button.setMenu(menu)
+        self.row.addWidget(button)
 
     def add_close(self, run: Callable[[], object]) -> None:
         button = QToolButton()
@@ -121,24 +134,47 @@ class BannerBar(QToolBar):
             self.engine = None
         self._fit()
 
-    def notice(self, text: str, voice: str = "amber", way: WayOut | None = None) -> None:
-        """A notice until it is closed, with a button if there is a way out; the oldest gives way."""
-        if any(banner.sentence.text() == text for banner in self.notices):
+    def notice(self, text: str, voice: str = "amber", *ways: WayOut) -> None:
+        """A notice until it is closed, with a button for each way out, the last one the likeliest. Of those without
+        the oldest gives way; those with stay, and what was offered in the same words before is over."""
+        if ways:
+            self.withdraw(text)
+        elif any(banner.sentence.text() == text for banner in self.notices):
             return
         banner = Banner(self._theme, voice)
         banner.sentence.setText(text)
-        if way is not None:
-            banner.add_button(way.label, lambda: self._take(banner, way), primary=True)
+        banner.offers = bool(ways)
+        for way in ways:
+            if way.choices:
+                banner.add_choices(way.label, [(each.label, self._taking(banner, each)) for each in way.choices])
+            else:
+                banner.add_button(way.label, self._taking(banner, way), primary=way is ways[-1])
         banner.add_close(lambda: self._close(banner))
         self.notices.append(banner)
         self._column.addWidget(banner)
-        if len(self.notices) > MAX_NOTICES:
-            self._close(self.notices[0])
-        self.show()
+        plain = [each for each in self.notices if not each.offers]
+        if len(plain) > MAX_NOTICES:
+            self._close(plain[0])
+        self._fit()
+
+    def withdraw(self, text: str) -> None:
+        """A notice with buttons is over."""
+        for banner in [each for each in self.notices if each.offers and each.sentence.text() == text]:
+            self._close(banner)
+
+    def _taking(self, banner: Banner, way: WayOut) -> Callable[[], object]:
+        return lambda: self._take(banner, way)
 
     def _take(self, banner: Banner, way: WayOut) -> None:
-        self._close(banner)
-        way.run()
+        """Does what a button says. The notice is gone meanwhile, so that the same words may be said anew; it is back
+        where nothing could be done."""
+        place = self.notices.index(banner)
+        self.notices.remove(banner)
+        if way.run() is False:
+            self.notices.insert(min(place, len(self.notices)), banner)
+        else:
+            self._drop(banner)
+        self._fit()
 
     def _close(self, banner: Banner) -> None:
         self.notices.remove(banner)
@@ -151,4 +187,7 @@ class BannerBar(QToolBar):
         banner.deleteLater()
 
     def _fit(self) -> None:
+        offers = [banner for banner in self.notices if banner.offers]
+        for place, banner in enumerate(offers):
+            banner.setVisible(place < MAX_OFFERS)
         self.setVisible(self.engine is not None or bool(self.notices))
