@@ -204,13 +204,13 @@ class Session(QObject):
     @property
     def can_run(self) -> bool:
         """Whether there is a model to run, and an engine that does."""
-        ready = self.engine_status is EngineStatus.READY
+        ready = self.engine_status is EngineStatus.READY and self.desk.loaded
         return ready and self.model is not None and not self.model.recorded
 
     @property
     def can_look(self) -> bool:
         """Whether there is a model or a record of one, and an engine that holds the run, if one is shown."""
-        return self.model is not None and self.engine_status is EngineStatus.READY and self.lost.held
+        return self.desk.loaded and self.engine_status is EngineStatus.READY and self.lost.held
 
     @property
     def can_go_on(self) -> bool:
@@ -279,8 +279,15 @@ class Session(QObject):
             text=prompt.text, add_special=prompt.add_special, chat=prompt.chat, truncate=truncate,
             chunk=chunk, visible=chunk > 0,
         )  # fmt: skip
-        settings = SamplerSettings(temperature=0.0) if greedy else self.sampler
-        self.lost.redo = lambda: self.prefill(truncate=truncate, then_steps=then_steps, greedy=greedy)
+        self._prefill(message, then_steps, SamplerSettings(temperature=0.0) if greedy else self.sampler)
+
+    def _prefill(self, message: Prefill, then_steps: int, settings: SamplerSettings) -> bool:
+        """Starts it, where nothing else is under way; says whether it did. Again later it is the same prompt, whatever
+        has been typed by then."""
+        if not self.can_run or self.busy:
+            self.notify.say(tr("Stop what is under way first.") if self.busy else tr("No model is open."))
+            return False
+        self.lost.begins(lambda: self._prefill(message, then_steps, settings))
 
         def done(reply: PrefillReply, _arrays: Arrays) -> None:
             self.under_way.end()
@@ -292,7 +299,8 @@ class Session(QObject):
             elif then_steps:
                 self._step(then_steps, settings)
 
-        self.ask_prefill(tr("Prefilling"), message, done)
+        self.ask_prefill(tr("Prefilling"), message, done, self._on_prefill_error)
+        return True
 
     @property
     def prompt_excess(self) -> int:
@@ -389,14 +397,20 @@ class Session(QObject):
         self.prompt.set_ready(True)
         self.lost.opened(first=first, same=same)
 
-    def ask_prefill(self, title: str, message: Prefill | Restore, done: Callable[[PrefillReply, Arrays], None]) -> None:
-        """Has a run made; `done` takes it. What goes wrong is told here."""
+    def ask_prefill(
+        self,
+        title: str,
+        message: Prefill | Restore,
+        done: Callable[[PrefillReply, Arrays], None],
+        failed: Callable[[ErrorInfo], None],
+    ) -> None:
+        """Has a run made; `done` takes it, `failed` what goes wrong."""
         pending = self.engine.request(
             message,
             on_reply=done,
             on_part=self._on_chunk if isinstance(message, Prefill) else None,
             on_progress=self.under_way.on_progress,
-            on_error=self._on_prefill_error,
+            on_error=failed,
         )
         self.notify.clear()
         self.under_way.begin(Phase.PREFILL, title, pending)

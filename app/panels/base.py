@@ -14,7 +14,7 @@ from shiboken6 import isValid
 
 from app.frame.pages import EmptyState
 from app.i18n import tr
-from app.state.lost_run import UNSERVED
+from app.state.lost_run import UNSERVED, no_model
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -323,6 +323,8 @@ def show_waiting(empty: EmptyState, session: Session) -> None:
         empty.show_text("engine", what, share=share)
     elif session.model is None:
         empty.show_text("folder", tr("No model is open."))
+    elif not session.desk.loaded and session.run is None:
+        empty.show_text("warning", no_model(), action=tr("Open it again"), run=session.desk.reopen)
     elif not session.lost.held:
         words = tr("The run on the screen is not in the engine: nothing more can be read from it.")
         empty.show_text("warning", words, action=tr("Bring it back"), run=session.lost.bring_back)

@@ -64,6 +64,8 @@ class ModelDesk(QObject):
         self.status = EngineStatus.OFF
         self.hello: HelloReply | None = None
         self.model: ModelInfo | None = None
+        self.loaded = False  # whether the engine holds it
+        self.reopened = False  # whether it comes from where the one before it came from
         self.source = ""
         self._dtype = ""
         self.first_source = ""
@@ -95,6 +97,10 @@ class ModelDesk(QObject):
         )
         self._under_way.begin(Phase.OPENING, tr("Opening the model"), pending)
 
+    def reopen(self) -> None:
+        """Opens the model once more that is or was open."""
+        self.open(self.source, dtype=self._dtype)
+
     def fetch(self, name: str) -> None:
         """Fetches a model of the catalogue, then opens it."""
         pending = self._engine.request(
@@ -116,9 +122,10 @@ class ModelDesk(QObject):
     def _on_engine_state(self) -> None:
         status = EngineStatus(str(self._engine.state))
         previous, self.status = self.status, status
+        self.loaded = self.loaded and status in {EngineStatus.READY, EngineStatus.SILENT}
         if status is EngineStatus.READY and previous is not EngineStatus.SILENT:
             self.hello = self._engine.hello
-            self.open(self.source, dtype=self._dtype) if self.model else self._first_open()
+            self.reopen() if self.model else self._first_open()
         elif previous in {EngineStatus.READY, EngineStatus.SILENT} and status is not EngineStatus.SILENT:
             self._notify.clear()  # the banner says why, and the status line that
             self.lost.emit()
@@ -136,8 +143,9 @@ class ModelDesk(QObject):
 
     def _on_model(self, info: ModelInfo, source: str, dtype: str) -> None:
         first = self.model is None
-        same = not first and self.source == source and self.model is not None and self.model.d_vocab == info.d_vocab
-        self.model, self.source, self._dtype = info, source, dtype
+        self.reopened = self.model is not None and self.source == source
+        same = self.reopened and self.model is not None and self.model.d_vocab == info.d_vocab
+        self.model, self.source, self._dtype, self.loaded = info, source, dtype, True
         self._under_way.resting = Phase.READY
         self._under_way.end()
         self._settings.add_recent(source)
@@ -147,7 +155,7 @@ class ModelDesk(QObject):
 
     def adopt(self, info: ModelInfo, source: str) -> None:
         """What a run file tells of its model stands in the model's place."""
-        self.model, self.source, self._dtype = info, source, ""
+        self.model, self.source, self._dtype, self.loaded = info, source, "", True
         self._under_way.resting = Phase.READY
 
     def _on_error(self, error: ErrorInfo, source: str, dtype: str = "") -> None:
