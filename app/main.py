@@ -82,7 +82,8 @@ class Application:
 
     def _keep_work(self, session: Session) -> None:
         """Every window keeps its work against a crash, and offers what was kept of those that ended in one."""
-        from app.state.autosave import Autosave, offer_lost  # noqa: PLC0415
+        from app.state.autosave import Autosave  # noqa: PLC0415
+        from app.state.bring_back import offer_lost  # noqa: PLC0415
         from app.state.place import take_place  # noqa: PLC0415
 
         folder = config_folder()
@@ -91,9 +92,10 @@ class Application:
         place = self.place = take_place(folder)  # a signal would hold it only weakly
         if place.why:
             self.settings.forbid_writing(place.why)
-        offer_lost(folder, place.number, session, self.notify)
-        if place.number:
-            self.window.closed.connect(Autosave(session, folder, self.notify, session, number=place.number).close)
+        kept = Autosave(session, folder, self.notify, session, number=place.number) if place.number else None
+        offer_lost(folder, place.number, session, self.notify, kept.claim if kept else None)
+        if kept is not None:
+            self.window.closed.connect(kept.close)
         self.window.closed.connect(place.leave)
 
 

@@ -20,17 +20,8 @@ from app.main import Application
 from app.notify import Notifier
 from app.session import Topic
 from app.state import autosave
-from app.state.autosave import (
-    LOST_NAME,
-    NAME,
-    Autosave,
-    BringBack,
-    Saved,
-    Unreadable,
-    read_saved,
-    saved_of,
-    take_lost,
-)
+from app.state.autosave import NAME, Autosave, Saved, read_saved, saved_of
+from app.state.bring_back import BringBack, Lost, Unreadable, take_lost
 from app.state.model_desk import EngineStatus
 from app.state.under_way import Phase
 from model.protocol.framing import Frame, encode_frame
@@ -52,7 +43,7 @@ def work(application: Application, text: str = "half \ud83d and \0") -> Saved:
     """A run of two tokens and a branch in the window's session, and what should be kept of it."""
     assert application.ctx is not None
     session = application.ctx.session
-    session.desk.model, session.desk.source = INFO, "/models/a"
+    session.desk.model, session.desk.source, session.desk.loaded = INFO, "/models/a", True
     nodes = tuple(
         Node(
             id=2 + i, parent=1, position=2, token_id=i, piece="x", logprob=float("-inf"), p=1.0, entropy=float("nan"),
@@ -110,19 +101,37 @@ def test_the_next_window_offers_it_and_brings_it_back(
         assert second.ctx is not None
         session = second.ctx.session
         [banner] = [b for b in second.window.banners.notices if "run of 4 tokens" in b.sentence.text()]
-        assert (config / LOST_NAME).read_bytes() == left and not (config / NAME).exists()
+        [lost] = config.glob("lost-*.dscope-window")
+        assert lost.read_bytes() == left and not (config / NAME).exists()
         asked: list[Any] = []
-        monkeypatch.setattr(session.lost, "restore", asked.append)
-        monkeypatch.setattr(type(session), "can_look", property(lambda _: True))
-        monkeypatch.setattr(type(session), "can_run", property(lambda _: True))
-        session.desk.model, session.desk.source = INFO, "/models/a"
+        ended: list[Any] = []
+
+        def bring(coming: Any) -> None:
+            asked.append(coming.kept)
+            ended.append(coming.ended)
+
+        monkeypatch.setattr(session.lost, "bring", bring)
+        session.desk.model, session.desk.source, session.desk.loaded = INFO, "/models/a", True
+        session.desk.status = EngineStatus.READY
         [button] = [b for b in banner.findChildren(QPushButton) if b.text() == "Bring them back"]
         button.click()
         assert session.prompt_text == wanted.prompt and session.sampler == wanted.sampler
         assert len(asked) == 1
         assert (asked[0].ids, asked[0].nodes[0].draw, asked[0].current) == (wanted.ids, 0.25, 3)
         session.changed.emit(Topic.PROGRESS)
+        second.qt.processEvents()
         assert len(asked) == 1  # once
+        ended[0](False)  # it was stopped: nothing of it is used up
+        buttons = second.window.banners.findChildren(QPushButton)
+        [again] = [b for b in buttons if b.text() == "Bring them back" and b.isVisible()]
+        again.click()
+        ended[1](True)
+        assert [b for b in second.window.banners.notices if "run of 4 tokens" in b.sentence.text()] == []
+        [own] = session.findChildren(Autosave)
+        assert lost.exists()  # until this window has it on disk itself
+        own.save()
+        own.wait()
+        assert not lost.exists() and read_saved(own.path).prompt == wanted.prompt
         Restore(ids=asked[0].ids, text=asked[0].text, nodes=asked[0].nodes, current=asked[0].current)
     finally:
         close_window(second)
@@ -172,11 +181,13 @@ def test_damaged_files_are_kept_and_no_error(tmp_path: Path) -> None:
             assert found.why and found.path.exists() and found.path not in kept
             kept.add(found.path)
         else:
-            assert isinstance(found, Saved)
+            assert isinstance(found, Lost) and found.path.exists() and found.path not in kept
+            kept.add(found.path)
         assert not (tmp_path / NAME).exists()
     assert kept and all(path.exists() for path in kept)  # none took another's place
     (tmp_path / NAME).write_bytes(whole)
-    assert take_lost(tmp_path) == saved
+    found = take_lost(tmp_path)
+    assert isinstance(found, Lost) and found.saved == saved
     with (tmp_path / NAME).open("wb") as file:
         file.truncate(1 << 40)
     found = take_lost(tmp_path)
@@ -222,12 +233,15 @@ def test_what_cannot_be_read_is_told_kept_and_its_prompt_offered(
     assert kept.exists()
 
 
-def test_the_typed_prompt_comes_back_after_the_recorded_run_it_was_typed_over(application: Application) -> None:
+def test_the_typed_prompt_comes_back_after_the_recorded_run_it_was_typed_over(
+    application: Application, tmp_path: Path
+) -> None:
     assert application.ctx is not None
     session = application.ctx.session
-    session.desk.model, session.desk.status = INFO, EngineStatus.READY
+    session.desk.model, session.desk.status, session.desk.loaded = INFO, EngineStatus.READY, True
     saved = Saved(source="/a/run.dscope", prompt="typed", add_special=False, chat=False, sampler=SamplerSettings())
-    BringBack(saved, session, application.notify, session).start()
+    lost = Lost(saved=saved, path=tmp_path / "lost-1.dscope-window", when=0.0)
+    BringBack((lost,), session, application.notify, session).start(lost)
     assert session.busy and session.phase is Phase.OPENING  # the file is looked into
     session.under_way.end()
     reply = SimpleNamespace(recorded=False)
@@ -260,7 +274,8 @@ def test_every_window_keeps_its_work_under_its_own_number(
     third = open_window(config, monkeypatch, qtbot)
     try:
         assert [b for b in third.window.banners.notices if b.sentence.text().startswith("Window 2 ended")]
-        assert (config / "lost-2.dscope-window").read_bytes() == left
+        [lost] = config.glob("lost-2-*.dscope-window")
+        assert lost.read_bytes() == left
     finally:
         close_window(third)
 
