@@ -74,7 +74,8 @@ def run_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...]:
         return session.can_look and not session.busy and bool(session.run and session.run.path)
 
     def can_step() -> bool:
-        return has_run() and session.phase in {"ready", "decode"}
+        """Also while steps are taken: they are counted. After a run to the end none can follow."""
+        return has_run() and session.phase in {"ready", "decode"} and not session.under_way.to_end
 
     def many(n: int) -> Command:
         return Command(

@@ -316,7 +316,7 @@ class Session(QObject):
         if not self.can_go_on:
             return
         if self.busy:
-            if self.phase is Phase.DECODE:
+            if self.phase is Phase.DECODE and not self.under_way.to_end:
                 self._steps_wanted = min(self._steps_wanted + n, MAX_STEPS_WAITING)
             return
         if n == 1 and self.forward():
@@ -326,7 +326,7 @@ class Session(QObject):
     def run_until_end(self) -> None:
         """Decodes until the end of the text, the end of the context, or Stop."""
         if self.run is not None and self.can_go_on and not self.busy:
-            self._step(max(1, self.run.n_ctx - self.run.length), self.sampler)
+            self._ask_state(Step(n=max(1, self.run.n_ctx - self.run.length), settings=self.sampler), to_end=True)
 
     def back(self) -> None:
         """To the token before; never runs the model."""
@@ -468,7 +468,7 @@ class Session(QObject):
     def _step(self, n: int, settings: SamplerSettings) -> None:
         self._ask_state(Step(n=n, settings=settings))
 
-    def _ask_state(self, message: Step | Seek | Branch) -> None:
+    def _ask_state(self, message: Step | Seek | Branch, *, to_end: bool = False) -> None:
         def done(state: RunState, _arrays: Arrays) -> None:
             self.under_way.end()
             self.book.take(state)
@@ -482,7 +482,7 @@ class Session(QObject):
         pending = self.engine.request(message, on_reply=done, on_part=self._on_step_part, on_error=self._on_step_error)
         # Going back and forth runs no model: nothing to tell, and it ends before a person sees it.
         title = "" if isinstance(message, Seek) else tr("Decoding")
-        self.under_way.begin(self.phase if isinstance(message, Seek) else Phase.DECODE, title, pending)
+        self.under_way.begin(self.phase if isinstance(message, Seek) else Phase.DECODE, title, pending, to_end=to_end)
 
     def _on_step_part(self, part: StepPart, _arrays: Arrays) -> None:
         """A token has come while more are being decoded: it is shown at once."""

@@ -46,6 +46,8 @@ class UnderWay(QObject):
         self.phase = self.resting = Phase.IDLE
         self.title = ""
         self.progress: Progress | None = None
+        self.to_end = False
+        """Whether it goes on until it can't: nothing can follow it."""
         self._pending: Pending | None = None
 
     @property
@@ -53,9 +55,9 @@ class UnderWay(QObject):
         """Whether a request that Stop would end is under way."""
         return self._pending is not None
 
-    def begin(self, phase: Phase, title: str, pending: Pending) -> None:
+    def begin(self, phase: Phase, title: str, pending: Pending, *, to_end: bool = False) -> None:
         """Something was asked. `title` says what, in words; empty for what is too short to be told."""
-        self.phase, self.title, self._pending = phase, title, pending
+        self.phase, self.title, self._pending, self.to_end = phase, title, pending, to_end
         self.changed.emit()
 
     def on_progress(self, progress: Progress) -> None:
@@ -66,6 +68,7 @@ class UnderWay(QObject):
     def end(self) -> None:
         """It is over."""
         self.phase, self.title, self.progress, self._pending = self.resting, "", None, None
+        self.to_end = False
         self.changed.emit()
 
     def cancel(self) -> bool:

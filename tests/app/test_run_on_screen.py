@@ -240,6 +240,38 @@ def test_a_run_of_another_text_is_told_and_its_query_and_expectation_leave_the_t
     assert session.prefilled_text == TEXT
 
 
+def test_the_run_s_text_comes_back_into_an_emptied_box(live: Application, qtbot: QtBot) -> None:
+    session, prompt = session_of(live), panel(live, "prompt")
+    of_the_run, run = session.prompt_text, session.run_id
+    assert not prompt.apart.back.isVisible()
+    prompt.edit.setPlainText("")
+    qtbot.waitUntil(prompt.apart.back.isVisible)
+    assert not prompt.apart.button.isVisible()
+    QTest.mouseClick(prompt.apart.back, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not prompt.apart.isVisible())
+    assert prompt.edit.text() == of_the_run
+    assert session.run_id == run  # nothing was run for it
+    prompt.edit.undo()
+    assert prompt.edit.text() == ""
+
+
+def test_no_step_can_follow_a_run_to_the_end(live: Application, qtbot: QtBot) -> None:
+    session, registry = session_of(live), live.window.registry
+    session.first()
+    qtbot.waitUntil(lambda: not session.busy)
+    session.step()
+    assert session.busy and registry.can("run.step")  # counted, and taken after it
+    idle(qtbot, session, 1)
+    session.first()
+    qtbot.waitUntil(lambda: not session.busy)
+    session.run_until_end()
+    assert session.busy and not registry.can("run.step")
+    assert not live.window.status.what.isVisible()  # the engine's words say it
+    session.stop()
+    qtbot.waitUntil(lambda: not session.busy)
+    assert registry.can("run.step")
+
+
 def test_an_expectation_is_of_one_run(live: Application, qtbot: QtBot) -> None:
     session, prompt = session_of(live), panel(live, "prompt")
     prompt._on_click(2)
