@@ -65,10 +65,10 @@ class ColumnMap(HeatMap):
         value = float(grid.values[cell])
         parts: list[Part] = [
             (self.row_axis.piece(cell[0]), "strong"), (f" ({self.row_axis.number(cell[0])}) · ", "secondary"),
-            ("" if brief > 1 else f"{grid.kind} ", "secondary"), (grid.names[cell[1]], "strong"), ("  ", "secondary"),
-            ("" if brief > 2 else f"{grid.value} ", "secondary"),
+            ("" if brief > 2 else f"{grid.kind} ", "secondary"), (grid.names[cell[1]], "strong"), ("  ", "secondary"),
+            ("" if brief > 1 else f"{grid.value} ", "secondary"),
         ]  # fmt: skip
-        parts.append((grid.hidden, "secondary") if math.isnan(value) else (figure(value, 6), "strong"))
+        parts.append((grid.hidden, "secondary") if math.isnan(value) else (figure(value, 4 if brief else 6), "strong"))
         if grid.marked is not None and cell[1] in grid.marked[cell[0]]:
             parts.append(("  " + tr("chosen"), "accent"))
         return parts

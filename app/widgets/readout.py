@@ -64,9 +64,10 @@ class Readout(QWidget):
     """A line of fixed height, so that what it says never moves what is around it; whole in its tool tip where it has no
     room."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, least: int = 120) -> None:
+        """`least`: px at 100 % text that it asks for."""
         super().__init__(parent)
-        self._theme = theme
+        self._theme, self._least = theme, least
         self._parts: tuple[Part, ...] = ()
         self._shorter: tuple[tuple[Part, ...], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -84,7 +85,7 @@ class Readout(QWidget):
         return "".join(text for text, _ in self._parts)
 
     def sizeHint(self) -> QSize:
-        return QSize(self._theme.px(120), QFontMetricsF(self._theme.font("mono")).height().__ceil__() + 4)
+        return QSize(self._theme.px(self._least), QFontMetricsF(self._theme.font("mono")).height().__ceil__() + 4)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(20, self.sizeHint().height())

@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.frame.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.widgets.line_plot import PALE
+from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.config import MoeSpec
 from model.loading import LoadedModel
@@ -159,6 +160,14 @@ def test_the_table_twin_and_copy(qtbot: QtBot, tmp_path: Path) -> None:
     assert model.index(9, 2).data() == figure(float(arrays["heat"][9, 2]))
     assert model.headerData(2, Qt.Orientation.Horizontal) == f"neuron {arrays['ids'][2]}"
     clipboard = QGuiApplication.clipboard()
+    panel.map.table.set_current(9, 2)
+    QTest.keyClick(panel.map.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert np.float32(clipboard.text()) == arrays["heat"][9, 2]
+    panel.map.table.copyWanted.emit("matrix")
+    (top, bottom), (left, right) = panel.map.table.span()
+    lines_of = clipboard.text().split("\n")
+    assert (len(lines_of), len(lines_of[0].split("\t"))) == (1 + bottom - top, 1 + right - left)
+    QTest.mouseClick(panel.twin._segments["map"], LEFT)
     panel.map.heat.set_selected((9, 2))
     for what, lines in (("cell", 1), ("row", 2), ("matrix", 18)):
         clipboard.clear()
@@ -331,3 +340,24 @@ def test_norms_take_no_colour_that_means_something_else(qtbot: QtBot, tmp_path: 
     _, panel = shown(qtbot, tmp_path, llama()[1])
     assert not {"green", "amber", "red"} & {line.colour for line in panel.norms.lines}
     assert len({(line.colour, line.dashed) for line in panel.norms.lines}) == 3
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("width", [430, 700, 1360])
+def test_the_readout_says_what_its_figures_are(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, width: int, scale: float
+) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    panel.ctx.theme.set_text_scale(scale)
+    bench.kept[0].resize(width, 500)
+    settled(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.where.width() <= width)
+    cell = panel.map.heat.selected
+    assert cell is not None and panel.map.grid is not None
+    said = panel.readout.shown()
+    words = "".join(text for text, _ in said)
+    assert "neuron " in words and "product " in words
+    assert any(figure(float(panel.map.grid.values[cell]), digits) in words for digits in (4, 6))
+    assert parts_width(panel.ctx.theme, said) <= panel.readout.width()
+    panel.ctx.theme.set_text_scale(1.0)
+    qapp.setStyleSheet("")
