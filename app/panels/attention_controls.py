@@ -142,7 +142,7 @@ class AttentionControls(QWidget):
         optional = ((self.pin,), (self.export,), (self.stage,), (self.scale,))
         shown = [self.layer, self.head, self.stage, self.scale, self.pin, self.more, self.export]
         for group in optional:
-            if sum(min(w.sizeHint().width(), w.maximumWidth()) for w in shown) + GAP * (len(shown) - 1) <= room:
+            if sum(map(_width, shown)) + GAP * (len(shown) - 1) <= room:
                 break
             shown = [w for w in shown if w not in group]
             if self.stage in group:
@@ -217,6 +217,11 @@ class MoreButton(QToolButton):
         painter.setBrush(colours.text if self.isEnabled() else colours.disabled)
         for shift in (-5.0, 0.0, 5.0):
             painter.drawEllipse(QRectF(self.rect()).center() + QPointF(shift, 0), 1.5, 1.5)
+
+
+def _width(widget: QWidget) -> int:
+    """Px that a widget takes in a row, which may be fixed."""
+    return max(min(widget.sizeHint().width(), widget.maximumWidth()), widget.minimumWidth())
 
 
 def _ignoring_state(act: Callable[[], object]) -> Callable[[bool], None]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PySide6.QtGui import QGuiApplication
 
 from app.i18n import tr
+from app.widgets.heatmap_table import pointed
 from model.protocol.attention_requests import (
     CellReply,
     GetCell,
@@ -26,25 +27,27 @@ if TYPE_CHECKING:
     from app.export.panel_files import Table
     from app.panels.base import Panel
     from app.widgets.heatmap import HeatMap
+    from app.widgets.heatmap_table import MatrixTable, Span
     from model.protocol.framing import Arrays
     from model.protocol.wire import Request
 
 MOST_CELLS = 65_536
 
 
-def copy_cells(panel: Panel, heat: HeatMap, view: HeadView, what: str) -> None:
-    """Puts a cell, a row or the matrix in view ("cell", "row", "matrix") on the clipboard, tab-separated."""
-    cell = heat.hovered or heat.selected
+def copy_cells(panel: Panel, heat: HeatMap, table: MatrixTable | None, view: HeadView, what: str) -> None:
+    """Puts a cell, a row or the matrix in view ("cell", "row", "matrix") on the clipboard, tab-separated: of `table`
+    where that is seen in the map's place."""
+    cell, (rows, cols) = pointed(heat, table)
     if what == "matrix":
-        _copy_matrix(panel, heat, view)
+        _copy_matrix(panel, heat, view, rows, cols)
     elif cell is None:
         panel.ctx.notify.say(tr("Point at a cell first."))
     elif what == "row":
-        cols = [heat.col_axis.piece(i) for i in range(heat.shape[1])]
+        pieces = [heat.col_axis.piece(i) for i in range(heat.shape[1])]
         row = heat.row_axis.piece(cell[0])
 
         def row_came(_reply: LineReply, arrays: Arrays) -> None:
-            _put(panel, table_text([row], cols, np.asarray(arrays["values"])[None, :]))
+            _put(panel, table_text([row], pieces, np.asarray(arrays["values"])[None, :]))
 
         panel.ask(GetRow(view=view, query=cell[0]), row_came)
     else:
@@ -55,8 +58,7 @@ def copy_cells(panel: Panel, heat: HeatMap, view: HeadView, what: str) -> None:
         panel.ask(GetCell(view=view, query=cell[0], key=cell[1]), cell_came)
 
 
-def _copy_matrix(panel: Panel, heat: HeatMap, view: HeadView) -> None:
-    rows, cols, _, _ = heat.wanted()
+def _copy_matrix(panel: Panel, heat: HeatMap, view: HeadView, rows: Span, cols: Span) -> None:
     height, width = rows[1] - rows[0], cols[1] - cols[0]
     if height * width > MOST_CELLS:
         words = tr("{cells} cells are too many to copy: zoom in, or export them as CSV.", cells=f"{height * width:,}")

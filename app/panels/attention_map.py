@@ -161,6 +161,7 @@ class MapView(QWidget):
             self._table = MatrixTable(self._ctx.theme, tr("Attention matrix"))
             self._table.blocks.blockWanted.connect(self._ask_block)
             self._table.cellClicked.connect(self._ctx.selection.set_cell)
+            self._table.copyWanted.connect(self._copy)
             page = QWidget()
             column = QVBoxLayout(page)
             column.setContentsMargins(0, 0, 0, 0)
@@ -227,7 +228,10 @@ class MapView(QWidget):
         heat.viewChanged.connect(lambda: self._panel.mark("view"))
         heat.described.connect(self._show_value)
         heat.tableWanted.connect(lambda: self.show_table(shown=True))
-        heat.copyWanted.connect(lambda what: copy_cells(self._panel, heat, self._shown[1], what))
+        heat.copyWanted.connect(self._copy)
+
+    def _copy(self, what: str) -> None:
+        copy_cells(self._panel, self.heat, self._table, self._shown[1], what)
 
     def _show_value(self) -> None:
         cell = self.heat.hovered or self.heat.selected

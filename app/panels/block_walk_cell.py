@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.i18n import tr
+from app.panels.attention_copy import number, table_text
 from app.panels.block_walk_words import axis_name
 from app.widgets.heatmap import HeatMap
+from app.widgets.heatmap_table import pointed
 from app.widgets.readout import Part
 from app.widgets.ticks import figure
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from app.panels.block_walk_texts import OpWords
     from app.widgets.folding import Floats, Folded
+    from app.widgets.heatmap_table import MatrixTable
     from model.protocol.walk_requests import WalkAxis, WalkOp, WalkReply
 
 
@@ -29,6 +32,33 @@ class Shown:
     op: WalkOp
     values: Floats
     words: OpWords
+
+
+def copied(what: str, heat: HeatMap, table: MatrixTable, found: tuple[list[str], list[str], Floats] | None) -> str:
+    """A cell, a row or all in sight ("cell", "row", "matrix"), exact, of the table where that is seen; of the map
+    `found`, its rows, columns and values. Empty where no cell is chosen or its number is not here."""
+    cell, (rows, cols) = pointed(heat, table)
+    if what != "matrix":
+        if cell is None:
+            return ""
+        rows = (cell[0], cell[0] + 1)
+    if table.isVisible():
+        cols = {"cell": (cell[1], cell[1] + 1) if cell else cols, "row": (0, table.blocks.columnCount())}.get(
+            what, cols
+        )
+        values = table.blocks.values(rows, cols)
+        names = [[table.blocks.name(at, across=across) for at in range(*span)]
+                 for across, span in ((False, rows), (True, cols))]  # fmt: skip
+        if values is None:
+            return ""
+        return number(float(values[0, 0])) if what == "cell" else table_text(names[0], names[1], values)
+    if what == "cell" and cell is not None:
+        value = heat.value_of(cell)
+        return "" if value is None else number(value)
+    if found is None or what == "matrix":
+        return "" if found is None else table_text(*found)
+    at = rows[0] - heat.tiles[-1].rows[0]
+    return table_text([found[0][at]], found[1], found[2][at][None]) if 0 <= at < len(found[0]) else ""
 
 
 class ResultMap(HeatMap):

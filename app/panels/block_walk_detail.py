@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QSta
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
-from app.panels.attention_copy import number, table_text
-from app.panels.block_walk_cell import ResultMap, Shown, cell_parts
+from app.panels.block_walk_cell import ResultMap, Shown, cell_parts, copied
 from app.panels.block_walk_words import (
     axis_brief,
     axis_name,
@@ -404,14 +403,7 @@ class DetailView(QWidget):
         self._panel.ask(message, answer)
 
     def _copy(self, what: str) -> None:
-        found, cell = self.matrix(), self.heat.hovered or self.heat.selected
-        text = ""
-        if what == "cell" and cell is not None and (value := self.heat.value_of(cell)) is not None:
-            text = number(value)
-        elif found is not None and what == "row" and cell is not None:
-            text = table_text([found[0][cell[0]]], found[1], found[2][cell[0]][None])
-        elif found is not None and what == "matrix":
-            text = table_text(*found)
+        text = copied(what, self.heat, self.table, self.matrix())
         if text:
             QGuiApplication.clipboard().setText(text)
         self._ctx.notify.say(tr("Copied.") if text else tr("Point at a cell first."))
@@ -471,6 +463,7 @@ class DetailView(QWidget):
         self.heat.copyWanted.connect(self._copy)
         self.heat.tableWanted.connect(lambda: self.table_button.setChecked(True))
         self.table.blocks.blockWanted.connect(self._ask_block)
+        self.table.copyWanted.connect(self._copy)
         self.table_button.toggled.connect(lambda shown: self.picture.setCurrentIndex(int(shown)))
         self.table_button.toggled.connect(lambda _shown: self._arrange())
         self.list.positionHovered.connect(self._on_list_hover)

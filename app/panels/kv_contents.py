@@ -19,7 +19,7 @@ from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
-from app.widgets.heatmap_table import MatrixTable
+from app.widgets.heatmap_table import MatrixTable, pointed
 from app.widgets.matrix_header import Counted
 from app.widgets.segmented import Segmented
 from app.widgets.value_combo import Choice, ValueCombo
@@ -232,6 +232,7 @@ class ContentsView(QWidget):
             self._table = MatrixTable(self._ctx.theme, tr("Contents of the KV cache"))
             self._table.blocks.blockWanted.connect(self._ask_block)
             self._table.cellClicked.connect(self._choose_cell)
+            self._table.copyWanted.connect(self.copy)
             page = QWidget()
             column = QVBoxLayout(page)
             column.setContentsMargins(0, 0, 0, 0)
@@ -247,8 +248,8 @@ class ContentsView(QWidget):
 
     def copy(self, what: str) -> None:
         """Puts a cell, a row or what is in sight on the clipboard, tab-separated."""
-        cell, heat = self.heat.hovered or self.heat.selected, self.heat
-        rows, cols, _, _ = heat.wanted()
+        heat = self.heat
+        cell, (rows, cols) = pointed(heat, self._table)
         if what != "matrix":
             if cell is None:
                 return

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 
 from app.i18n import tr
 from app.panels.attention_copy import clean, number
 from app.panels.lens_token import depth_text
 from app.widgets.candidate_table import probability
-from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_table import BlockModel, MatrixTable
 from app.widgets.table_style import Look
 
@@ -60,7 +59,6 @@ class LensTable(MatrixTable):
     are in sight; `copyWanted` as the grid's."""
 
     viewChanged = Signal()
-    copyWanted = Signal(str)
     HEAD, COLUMN = 128, 112
 
     def __init__(self, theme: Theme, label: str, grid: LensGrid) -> None:
@@ -91,15 +89,6 @@ class LensTable(MatrixTable):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.viewChanged.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.matches(QKeySequence.StandardKey.Copy):
-            self.copyWanted.emit("cell")
-        else:
-            super().keyPressEvent(event)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        open_menu(self, event.globalPos(), self.copyWanted.emit, at_cell=self.currentIndex().isValid())
 
 
 def cell_lines(grid: LensGrid, tokens: Sequence[PathToken], depths: Span, positions: Span) -> list[list[str]]:

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
+from app.widgets.heatmap_menu import open_menu
 from app.widgets.matrix_header import NameHeader
 from app.widgets.table_style import CellDelegate, Index, Look, LookModel, dress_table
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
     from app.theme import Theme
+    from app.widgets.heatmap import HeatMap
 
 BLOCK = 64
 MOST_BLOCKS = 256
@@ -75,6 +78,19 @@ class BlockModel(LookModel):
         block = self._blocks[key]
         return None if block is None else float(block[row % BLOCK, col % BLOCK])
 
+    def values(self, rows: Span, cols: Span) -> NDArray[np.float32] | None:
+        """Exact values of those cells; None, and what is missing asked for, while not all of them are here."""
+        cells = [[self.value(row, col) for col in range(*cols)] for row in range(*rows)]
+        if any(value is None for line in cells for value in line):
+            return None
+        return np.array(cells, dtype=np.float32)
+
+    def name(self, section: int, *, across: bool) -> str:
+        """A row's name or, across, a column's: whole, its number before it where it has one."""
+        pieces = self._cols if across else self._rows
+        piece = pieces[section] if section < len(pieces) else ""
+        return f"{section + (0 if across else self._origin):,} {piece}".rstrip() if self._numbered[across] else piece
+
     @property
     def numbered_columns(self) -> bool:
         return self._numbered[1]
@@ -116,9 +132,11 @@ def cell_text(value: float) -> str:
 
 
 class MatrixTable(QTableView):
-    """`cellClicked(row, column)` when the current cell moves by the user's hand."""
+    """`cellClicked(row, column)` when the current cell moves by the user's hand; `copyWanted` by keys or menu, with
+    "cell", "row" or "matrix", as a heat map's."""
 
     cellClicked = Signal(int, int)
+    copyWanted = Signal(str)
     HEAD, COLUMN, NAMED = 120, 74, 86
     """Px at 100 % text of the row header at most, of a column at least, and of one at least whose name is no token's
     and as long."""
@@ -164,6 +182,30 @@ class MatrixTable(QTableView):
         self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
         self.blockSignals(blocked)
         self.scrollTo(index)
+
+    @property
+    def cell(self) -> tuple[int, int] | None:
+        """The current one."""
+        index = self.currentIndex()
+        return (index.row(), index.column()) if index.isValid() else None
+
+    def span(self) -> tuple[Span, Span]:
+        """Rows and columns that can be seen, half-open."""
+        size, (rows, cols) = self.viewport().size(), (self.blocks.rowCount(), self.blocks.columnCount())
+        bottom, right = self.rowAt(size.height() - 1), self.columnAt(size.width() - 1)
+        return (
+            (max(self.rowAt(0), 0), rows if bottom < 0 else bottom + 1),
+            (max(self.columnAt(0), 0), cols if right < 0 else right + 1),
+        )
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copyWanted.emit("cell")
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        open_menu(self, event.globalPos(), self.copyWanted.emit, at_cell=self.cell is not None)
 
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         for head in self._heads:
@@ -216,6 +258,13 @@ class MatrixTable(QTableView):
             self._fitting = True
             self._fit_columns()
             self._fitting = False
+
+
+def pointed(heat: HeatMap, table: MatrixTable | None) -> tuple[tuple[int, int] | None, tuple[Span, Span]]:
+    """The cell that is pointed at or chosen, and the rows and columns in sight: the table's where that is seen."""
+    if table is not None and table.isVisible():
+        return table.cell, table.span()
+    return heat.hovered or heat.selected, heat.wanted()[:2]
 
 
 def _span(block: int, count: int) -> Span:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.panels.attention import AttentionPanel
+from app.panels.attention_copy import number
 from app.theme import Theme
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_layout import Options
@@ -197,6 +198,23 @@ def test_the_table_twin_holds_the_same_numbers(qtbot: QtBot, bench: Bench) -> No
     bench.selection.set_layer_head(1, 1)
     other = bench.engine.matrix(HeadView(layer=1, head=1))
     qtbot.waitUntil(lambda: model.index(150, 20).data() == cell_text(float(other[150, 20])))
+    # It copies what it shows, whatever the map behind it is at.
+    clipboard = QGuiApplication.clipboard()
+    panel.main.heat.set_hovered((3, 1))
+    settled(qtbot, panel, bench)
+    QTest.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: clipboard.text() == number(float(np.float32(other[150, 20]))))
+    table.copyWanted.emit("row")
+    qtbot.waitUntil(lambda: len(clipboard.text().split("\n")) == 2)
+    assert len(clipboard.text().split("\n")[1].split("\t")) == 201
+    rows, cols = table.span()
+    assert rows[0] <= 150 < rows[1]
+    assert cols[0] <= 20 < cols[1]
+    assert rows[1] - rows[0] < 100
+    table.copyWanted.emit("matrix")
+    qtbot.waitUntil(lambda: len(clipboard.text().split("\n")) == 1 + rows[1] - rows[0])
+    line = clipboard.text().split("\n")[1 + 150 - rows[0]].split("\t")
+    assert np.float32(line[1 + 20 - cols[0]]) == np.float32(other[150, 20])
 
 
 @pytest.mark.parametrize("width", [620, 700, 760, 833])

@@ -168,11 +168,26 @@ def test_terms_sum_and_the_table_twin_holds_them(qtbot: QtBot, tmp_path: Path) -
     QTest.mouseClick(panel.detail.table_button, Qt.MouseButton.LeftButton)
     model = panel.detail.table.model()
     qtbot.waitUntil(lambda: model.index(2, 4).data() == figure(float(found[2][2, 4])))
-    QGuiApplication.clipboard().clear()
+    clipboard, table = QGuiApplication.clipboard(), panel.detail.table
+    table.set_current(2, 4)
+    rows, cols = table.span()
+    for what, n_lines, n_cells in (
+        ("cell", 1, 1), ("row", 2, 1 + found[2].shape[1]), ("matrix", 1 + rows[1] - rows[0], 1 + cols[1] - cols[0]),
+    ):  # fmt: skip
+        clipboard.clear()
+        table.copyWanted.emit(what)
+        lines = [line.split("\t") for line in clipboard.text().split("\n")]
+        assert (len(lines), len(lines[-1])) == (n_lines, n_cells)
+        if what == "row":
+            assert np.float32(lines[1][5]) == found[2][2, 4]
+    clipboard.clear()
+    QTest.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert np.float32(clipboard.text()) == found[2][2, 4]
+    panel.detail.table_button.setChecked(False)
     panel.detail.heat.copyWanted.emit("matrix")
-    lines = QGuiApplication.clipboard().text().split("\n")
+    lines = [line.split("\t") for line in clipboard.text().split("\n")]
     assert len(lines) == 1 + len(found[2])
-    assert np.float32(lines[3].split("\t")[5]) == found[2][2, 4]
+    assert np.float32(lines[3][5]) == found[2][2, 4]
 
 
 def test_a_hidden_panel_asks_nothing_and_fast_changes_once_a_frame(qtbot: QtBot, tmp_path: Path) -> None:

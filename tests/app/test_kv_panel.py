@@ -195,6 +195,10 @@ def test_the_table_twin_and_copy_hold_the_same_numbers(qtbot: QtBot, tmp_path: P
     qtbot.waitUntil(lambda: not bench.engine.waiting and table.blocks.value(14, 7) is not None)
     assert table.blocks.value(14, 7) == float(values[14, 7])
     assert table.blocks.headerData(7, Qt.Orientation.Horizontal) == "dim 7"
+    table.set_current(14, 7)
+    QTest.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    settled(qtbot, panel, bench)
+    assert np.float32(QGuiApplication.clipboard().text()) == values[14, 7]
     panel.toggle_table()
     assert not panel.contents.as_table
 
