@@ -14,12 +14,12 @@ import torch
 
 from model.errors import UnknownNameError
 from model.export.activations import Activation, find
-from model.export.attention import Check, Report, nothing
 from model.export.files import ExportedFile
 from model.export.raster import Array
 from model.export.subject import Subject
 from model.export.tables import NpzWriter, csv_document, json_number, labels, shortest
 from model.export.tensor_file import Piece, write_tensors
+from model.export.under_way import Check, Report, nothing
 from model.protocol.export_requests import ExportActivations
 from model.protocol.file_writing import safe_stem
 from model.run import Run

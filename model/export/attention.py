@@ -17,6 +17,7 @@ from model.export.raster import Float32
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject, view_title
 from model.export.tables import MatrixTable, csv_metadata, write_csv, write_json, write_npz
+from model.export.under_way import Check, Report, nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportAttention
 from model.protocol.file_writing import safe_stem
@@ -29,9 +30,6 @@ BLOCK_CELLS = 2**20
 """Cells of a matrix held at a time while a table is written."""
 FIGURE_CELLS = 2_048
 """A side of the pooled matrix a figure is drawn from, at most; a page of paper has no more pixels to show."""
-
-Report = Callable[[str, int, int, str], None]
-Check = Callable[[], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,10 +50,6 @@ class MatrixSource(Protocol):
 
     def pooled(self, view: HeadView, rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) -> Tile:
         """The rectangle in at most height × width cells, each the extreme of those under it."""
-
-
-def nothing(*_: object) -> None:
-    """No progress wanted, or no cancel possible."""
 
 
 def export_attention(
@@ -222,7 +216,7 @@ class _Matrix:
 
         heat = self.heat_map
         draw = partial(draw_heat_map, heat=heat)
-        out.write(render(draw, self.spec, file_format, about=heat.about, title=heat.title))
+        out.write(render(draw, self.spec, file_format, about=heat.about, title=heat.title, check=self.check))
 
 
 _MAKERS: dict[str, Callable[[_Matrix, IO[bytes]], None]] = {

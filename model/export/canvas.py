@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
@@ -24,12 +25,15 @@ from numpy.typing import NDArray
 from model.colormaps import lut
 from model.export.fonts import families, printable
 from model.export.palette import PALETTES, Palette
-from model.export.raster import enlarge, repeat_whole
+from model.export.raster import repeat_whole, widen
 from model.export.spec import POINTS, FigureSpec
+from model.export.under_way import Check, nothing
 
 Align = Literal["left", "center", "right"]
 Anchor = Literal["top", "center", "baseline", "bottom"]
 _MEASURE_DPI = 288.0
+BAND_PIXELS = 2_000_000
+"""Of a large image, what is drawn at a time: some milliseconds."""
 SEPARATOR = "  ·  "
 DRAWING_SETTINGS: Any = {
     "text.hinting": "no_hinting",  # as wide at 72 dots an inch as at 600, so that one layout serves all
@@ -47,30 +51,40 @@ DRAWING_SETTINGS: Any = {
 
 
 class _Pixels(BboxImage):
-    """Colours (h, w, 4) uint8 in a box, drawn as they are: resampling what has a device pixel each takes longer than
-    all else on a page. In PNG the box is as many pixels wide and high as they are; PDF and SVG stretch them to it."""
+    """Colours (h, w, 4) uint8 in a box of `size` (high, wide) device pixels, each repeated and none mixed: resampling
+    takes longer than all else on a page. PDF and SVG stretch them to the box, in PNG they are repeated band by band,
+    `check` asked before each."""
 
-    def __init__(self, box: BboxBase, rgba: NDArray[np.uint8]) -> None:
+    def __init__(self, box: BboxBase, rgba: NDArray[np.uint8], size: tuple[int, int], check: Check) -> None:
         super().__init__(box, interpolation="none", origin="upper")
-        self.rgba = rgba
+        self.rgba, self.size, self.check = rgba, size, check
 
     def draw(self, renderer: RendererBase) -> None:
         """Called by matplotlib, which counts rows from the bottom."""
         box, context = self.get_window_extent(renderer), renderer.new_gc()
-        upright = self.rgba[::-1]
+        high, wide = self.size
         if renderer.option_scale_image():
             stretch = Affine2D().scale(box.width, box.height)
+            upright = repeat_whole(self.rgba, high, wide)[::-1]
             renderer.draw_image(context, box.x0, box.y0, upright, stretch)
         else:
-            renderer.draw_image(context, round(box.x0), round(box.y0), np.ascontiguousarray(upright))
+            step = max(1, BAND_PIXELS // wide)
+            for top in range(0, high, step):
+                self.check()
+                bottom = min(top + step, high)
+                rows = np.arange(bottom - 1, top - 1, -1, dtype=np.int64) * self.rgba.shape[0] // high
+                first, last = int(rows[-1]), int(rows[0]) + 1
+                band = widen(self.rgba[first:last], wide)[rows - first]
+                renderer.draw_image(context, round(box.x0), round(box.y0) + high - bottom, band)
         context.restore()
 
 
 class Canvas:
     """The page of one figure."""
 
-    def __init__(self, spec: FigureSpec, *, vector: bool) -> None:
-        self.spec, self.vector = spec, vector
+    def __init__(self, spec: FigureSpec, *, check: Check = nothing) -> None:
+        """`check` is asked now and then while the page is laid out and drawn, and may raise to end it."""
+        self.spec, self.check = spec, check
         wide, high = spec.pixels
         self.figure = Figure(figsize=(wide / spec.dpi, high / spec.dpi), dpi=spec.dpi)
         self.width, self.height = wide / spec.dpi * POINTS, high / spec.dpi * POINTS
@@ -97,6 +111,7 @@ class Canvas:
         """(width, height) in points."""
         if not text:
             return 0.0, 0.0
+        self.check()
         wide, high, _ = self._renderer.get_text_width_height_descent(  # type: ignore[no-untyped-call]  # matplotlib
             printable(text), _font(size, mono=mono, bold=bold), ismath=False
         )
@@ -122,7 +137,7 @@ class Canvas:
             anchor, lift = "baseline", 0.36 * size
             x += lift * math.sin(math.radians(turn))
             y += lift * math.cos(math.radians(turn))
-        self.figure.text(
+        words = self.figure.text(
             x,
             y,
             printable(text),
@@ -135,6 +150,7 @@ class Canvas:
             rotation_mode="anchor",
             parse_math=False,
         )
+        self._ask_before(words)
 
     def line(
         self,
@@ -146,7 +162,7 @@ class Canvas:
     ) -> None:
         """A line through points."""
         xs, ys = zip(*points, strict=True)
-        self.figure.add_artist(
+        self._add(
             Line2D(
                 xs,
                 ys,
@@ -171,7 +187,7 @@ class Canvas:
         line: float = 0.6,
     ) -> None:
         """A rectangle, filled or framed."""
-        self.figure.add_artist(
+        self._add(
             Rectangle(
                 (x, y),
                 width,
@@ -185,7 +201,7 @@ class Canvas:
 
     def area(self, points: Sequence[tuple[float, float]], *, fill: str, alpha: float = 1.0) -> None:
         """A filled polygon."""
-        self.figure.add_artist(
+        self._add(
             Polygon(np.asarray(points), transform=self._to_display, facecolor=fill, edgecolor="none", alpha=alpha)
         )
 
@@ -199,16 +215,29 @@ class Canvas:
 
     def image(self, x: float, y: float, width: float, height: float, rgba: NDArray[np.uint8]) -> None:
         """(h, w, 4) colours in a rectangle with snapped corners; h and w no more than its device pixels."""
-        high, wide = self.device(height), self.device(width)
-        data = repeat_whole(rgba, high, wide) if self.vector else enlarge(rgba, high, wide)
+        size = self.device(height), self.device(width)
         low, high_edge = 1 - (y + height) / self.height, 1 - y / self.height  # an image's box grows upwards
         corners = Bbox.from_extents(x / self.width, low, (x + width) / self.width, high_edge)
         box = TransformedBbox(corners, self.figure.transFigure)
-        self.figure.add_artist(_Pixels(box, data))
+        self._add(_Pixels(box, rgba, size, self.check))
 
     def pixels(self, x: float, y: float, width: float, height: float, pixels: NDArray[np.uint8], colormap: str) -> None:
         """(h, w) pixels (0 masked) through a colour map, as `image`."""
         self.image(x, y, width, height, lut(colormap, self.palette.masked)[pixels])
+
+    def _add(self, artist: Artist) -> None:
+        self.figure.add_artist(artist)
+        self._ask_before(artist)
+
+    def _ask_before(self, artist: Artist) -> None:
+        """`check` is asked whenever it is to be drawn: a page may hold thousands."""
+        draw = artist.draw
+
+        def asked(renderer: RendererBase) -> None:
+            self.check()
+            draw(renderer)
+
+        artist.draw = asked  # type: ignore[method-assign]
 
     def wrap(self, phrases: Iterable[str], size: float, width: float, lines: int) -> list[str]:
         """Phrases joined by dots into at most `lines` lines of `width` points, broken between phrases, else words."""

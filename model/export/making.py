@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from model.errors import UnknownNameError
 from model.export.activation_files import export_activations
-from model.export.attention import Check, Report, export_attention, nothing
+from model.export.attention import export_attention
 from model.export.files import ExportedFile
 from model.export.run_figures import export_figure
 from model.export.run_file import export_run
 from model.export.sheet import export_sheet
+from model.export.under_way import Check, Report, nothing
 from model.protocol.export_requests import ExportActivations, ExportAttention, ExportRun, ExportSheet, FileRequest
 from model.protocol.figure_requests import FigureRequest
 from model.run import Run

@@ -14,6 +14,10 @@ GATHERED = 16
 """Cells a pixel up to which cells are gathered pixel by pixel: many times faster than short runs of `reduceat`."""
 
 
+ENOUGH = 3_000
+"""Pixels a side past which a page's viewer smooths nothing that can be seen; more of them only take time and room."""
+
+
 def pool(values: Float32, height: int, width: int, *, signed: bool = False) -> Float32:
     """(…, h, w) → at most (…, height, width): each cell the maximum of those under it, or, `signed`, the one of largest
     magnitude. NaN (masked) only where every cell under it is. Never an average."""
@@ -42,14 +46,20 @@ def _reduce(values: Float32, ufunc: np.ufunc, axis: int, size: int) -> Float32:
 def enlarge(pixels: Array, height: int, width: int) -> Array:
     """(h, w, …) → (height, width, …) by repeating cells; h ≤ height, w ≤ width, so that each cell is kept."""
     rows = np.arange(height, dtype=np.int64) * pixels.shape[0] // height
-    cols = np.arange(width, dtype=np.int64) * pixels.shape[1] // width
-    enlarged: Array = pixels[rows[:, None], cols[None, :]]
+    enlarged: Array = widen(pixels, width)[rows]
     return enlarged
 
 
+def widen(pixels: Array, width: int) -> Array:
+    """(h, w, …) → (h, width, …) by repeating cells; w ≤ width, so that each cell is kept."""
+    cols = np.arange(width, dtype=np.int64) * pixels.shape[1] // width
+    widened: Array = pixels[:, cols]
+    return widened
+
+
 def repeat_whole(pixels: Array, height: int, width: int) -> Array:
-    """(h, w, …) → each cell repeated a whole number of times, to at least about (height, width) where that is more:
-    for formats whose viewers smooth small images."""
-    tall = max(1, -(-height // pixels.shape[0]))
-    wide = max(1, -(-width // pixels.shape[1]))
+    """(h, w, …) → each cell repeated a whole number of times, to at least about (height, width) where that is more, and
+    ENOUGH where that is less: for formats whose viewers smooth small images."""
+    tall = max(1, -(-min(height, ENOUGH) // pixels.shape[0]))
+    wide = max(1, -(-min(width, ENOUGH) // pixels.shape[1]))
     return pixels.repeat(tall, axis=0).repeat(wide, axis=1)

@@ -8,36 +8,69 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from fontTools import subset  # type: ignore[import-untyped]  # no stubs
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from model.export.canvas import DRAWING_SETTINGS, Canvas
+from model.export.png import encode
 from model.export.provenance import Provenance
 from model.export.spec import FigureSpec, PictureFormat
+from model.export.under_way import Check, nothing
 
 Draw = Callable[[Canvas], None]
 
 LAYOUT_TABLES = ("GDEF", "GPOS", "GSUB", "BASE", "JSTF", "MATH", "kern")
-_CANVASES = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
+_VECTORS = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
 
 
-def render(draw: Draw, spec: FigureSpec, file_format: PictureFormat, *, about: Provenance, title: str) -> bytes:
-    """The file. `draw` puts a figure on the canvas it is given; `about` goes into the file's own metadata."""
+class _Asked(io.BytesIO):
+    """A file in memory, written piece by piece: `check` is asked before each."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__()
+        self._check = check
+
+    def write(self, data: Any) -> int:
+        self._check()
+        return super().write(data)
+
+
+def render(
+    draw: Draw,
+    spec: FigureSpec,
+    file_format: PictureFormat,
+    *,
+    about: Provenance,
+    title: str,
+    check: Check = nothing,
+) -> bytes:
+    """The file. `draw` puts a figure on the canvas it is given; `about` goes into the file's own metadata; `check` may
+    raise to end it."""
     with mpl.rc_context(DRAWING_SETTINGS), glyphs_alone() if file_format == "pdf" else nullcontext():
-        canvas = Canvas(spec, vector=file_format != "png")
+        canvas = Canvas(spec, check=check)
         draw(canvas)
-        backend = _CANVASES[file_format](canvas.figure)
-        out = io.BytesIO()
-        backend.print_figure(
-            out,
-            format=file_format,
-            dpi=spec.dpi,
-            facecolor=canvas.figure.get_facecolor(),
-            edgecolor="none",
-            metadata=_metadata(file_format, title, about),
-        )
+        metadata = _metadata(file_format, title, about)
+        if file_format == "png":
+            backend = FigureCanvasAgg(canvas.figure)
+            backend.draw()  # type: ignore[no-untyped-call]  # matplotlib
+            pixels = np.asarray(backend.buffer_rgba())  # type: ignore[no-untyped-call]  # matplotlib
+            return encode(pixels, dpi=spec.dpi, texts=metadata, check=check)
+        out = _Asked(check)
+        try:
+            _VECTORS[file_format](canvas.figure).print_figure(
+                out,
+                format=file_format,
+                dpi=spec.dpi,
+                facecolor=canvas.figure.get_facecolor(),
+                edgecolor="none",
+                metadata=metadata,
+            )
+        except AttributeError:  # of matplotlib's, which closes a stream that was given up before it was open
+            check()
+            raise
     return out.getvalue()
 
 

@@ -15,7 +15,6 @@ from model import sampling
 from model.candidates import candidates
 from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
-from model.export.attention import Check, Report, nothing
 from model.export.files import ExportedFile
 from model.export.kv_growth import KVGrowth, draw_kv_growth
 from model.export.lens_figure import LensGrid, draw_lens
@@ -25,6 +24,7 @@ from model.export.rope_planes import RopePlanes, draw_rope_planes
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject, view_title
 from model.export.tinted_text import TintedText, draw_tinted_text
+from model.export.under_way import Check, Report, nothing
 from model.export.waterfall import Waterfall, draw_waterfall
 from model.protocol.attention_requests import HeadView
 from model.protocol.figure_requests import (
@@ -88,17 +88,17 @@ def export_figure(
         for index, name in enumerate(message.formats):
             check()
             progress("export", index, total, "files")
-            write = partial(_write_json, drawn) if name == "json" else partial(_write_picture, drawn, spec, name)
+            write = partial(_write_json, drawn) if name == "json" else partial(_write_picture, drawn, spec, name, check)
             yield ExportedFile(f"{safe_stem(message.stem)}.{name}", name, write)
         progress("export", total, total, "files")
 
     return files()
 
 
-def _write_picture(drawn: Drawn, spec: FigureSpec, file_format: PictureFormat, out: IO[bytes]) -> None:
+def _write_picture(drawn: Drawn, spec: FigureSpec, file_format: PictureFormat, check: Check, out: IO[bytes]) -> None:
     from model.export.render import render  # noqa: PLC0415 - matplotlib, which numbers do without
 
-    out.write(render(drawn.draw, spec, file_format, about=drawn.about, title=drawn.title))
+    out.write(render(drawn.draw, spec, file_format, about=drawn.about, title=drawn.title, check=check))
 
 
 def _write_json(drawn: Drawn, out: IO[bytes]) -> None:

@@ -35,11 +35,11 @@ from model.checkpoint.plan import DTYPES
 from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
 from model.errors import DecoderscopeError, NoRunError, shown, shown_ends
-from model.export.attention import Check, Report, nothing
 from model.export.files import ExportedFile, write_files
 from model.export.record_check import trouble_with_info, trouble_with_run
 from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
+from model.export.under_way import Check, Report, nothing
 from model.loading import LoadedModel
 from model.prefill import ProgressReport, YieldPoint
 from model.protocol.export_requests import ExportRun, RunContents

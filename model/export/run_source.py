@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from model.export.attention import Check, Tile
+from model.export.attention import Tile
 from model.export.raster import Float32
+from model.export.under_way import Check
 from model.protocol.attention_requests import HeadView, Stage
 from model.run import Run
 from model.views.attention import matrix

@@ -12,7 +12,7 @@ import numpy as np
 
 from model.colormaps import Levels
 from model.errors import BadValueError, UnknownNameError
-from model.export.attention import SIGNED_STAGES, Check, MatrixSource, Report, nothing
+from model.export.attention import SIGNED_STAGES, MatrixSource
 from model.export.contact_sheet import ContactSheet, draw_contact_sheet
 from model.export.files import ExportedFile
 from model.export.html import MatrixPage, write_html
@@ -23,6 +23,7 @@ from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject
 from model.export.tables import NpzWriter
 from model.export.tiles import Tiles
+from model.export.under_way import Check, Report, nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportSheet
 from model.protocol.file_writing import safe_stem
@@ -233,7 +234,7 @@ class _Sheet:
             boundary=self.subject.boundary / self.subject.length,
         )
         draw = partial(draw_contact_sheet, sheet=sheet)
-        out.write(render(draw, self.spec, file_format, about=sheet.about, title=sheet.title))
+        out.write(render(draw, self.spec, file_format, about=sheet.about, title=sheet.title, check=self.check))
 
     def page(self, out: IO[bytes]) -> None:
         page = MatrixPage(

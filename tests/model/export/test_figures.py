@@ -22,13 +22,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from model.colormaps import Levels, lut
-from model.errors import BadValueError
-from model.export.canvas import DRAWING_SETTINGS, Canvas
+from model.errors import BadValueError, CancelledError
+from model.export.canvas import BAND_PIXELS, DRAWING_SETTINGS, Canvas
 from model.export.heat_map import HeatMap, draw_heat_map
 from model.export.palette import PALETTES
+from model.export.png import BAND_BYTES, encode
 from model.export.raster import enlarge, pool
 from model.export.render import LAYOUT_TABLES, glyphs_alone, render
 from model.export.spec import PICTURE_FORMATS, FigureSpec, FigureTooLargeError, PictureFormat
+from model.export.under_way import nothing
 from model.protocol.attention_requests import Scale
 from model.protocol.export_requests import FigureTheme
 from tests.model.export.examples import ODD_PIECES, PIECES, heat_map
@@ -43,7 +45,7 @@ def made(heat: HeatMap, file_format: PictureFormat, spec: FigureSpec = SMALL) ->
 
 def drawn(heat: HeatMap, spec: FigureSpec = SMALL) -> Canvas:
     with mpl.rc_context(DRAWING_SETTINGS):
-        canvas = Canvas(spec, vector=False)
+        canvas = Canvas(spec)
         draw_heat_map(canvas, heat)
     return canvas
 
@@ -82,6 +84,51 @@ def test_a_png_has_the_size_and_resolution_asked_for(width: float, height: float
         assert image.size == spec.pixels == (round(width * dpi), round(height * dpi))
         assert image.info["dpi"] == pytest.approx((dpi, dpi), abs=0.02)
         assert json.loads(image.info["Description"])["layer"] == "13"
+
+
+@pytest.mark.parametrize("file_format", PICTURE_FORMATS)
+def test_a_figure_can_be_given_up_from_its_layout_to_its_last_bytes(file_format: PictureFormat) -> None:
+    """Wherever it is: `check` is asked all along, and what it raises ends it."""
+    asked, stop = 0, -1
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        if 0 < stop <= asked:
+            raise CancelledError
+
+    def draw() -> bytes:
+        nonlocal asked
+        asked = 0
+        heat = heat_map(12)
+        spec = FigureSpec(width=15, height=15, dpi=200)
+        return render(
+            lambda canvas: draw_heat_map(canvas, heat), spec, file_format, about=heat.about, title="", check=check
+        )
+
+    draw()  # what is read once and kept
+    draw()
+    total = asked
+    assert total > 150
+    if file_format == "png":  # a picture of 9 million pixels: its drawing and its compression
+        assert total > 9_000_000 / BAND_PIXELS + 9_000_000 * 4 / BAND_BYTES + 100
+    for share in (0.0, 0.3, 0.6, 0.9):
+        stop = max(1, round(total * share))
+        with pytest.raises(CancelledError):
+            draw()
+        assert asked - stop < 10  # PDF closes its streams
+    stop = -1
+    assert draw()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (700, 900)])
+def test_a_png_holds_every_pixel_and_text(shape: tuple[int, int]) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (*shape, 4), dtype=np.uint8)
+    texts = {"Title": "naïve", "Description": "你好 \U0001faf0", "Software": ""}
+    with Image.open(io.BytesIO(encode(pixels, dpi=300, texts=texts, check=nothing))) as image:
+        assert image.mode == "RGBA" and (np.asarray(image) == pixels).all()
+        assert {key: image.info[key] for key in texts} == texts
+        assert image.info["dpi"] == pytest.approx((300, 300), abs=0.02)
 
 
 def test_a_single_bright_cell_of_a_large_matrix_is_on_the_picture() -> None:

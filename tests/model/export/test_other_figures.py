@@ -132,7 +132,7 @@ def words_of(draw: Callable[[Canvas], None]) -> set[str]:
 def test_words_stay_on_the_page(name: str, size: tuple[float, float]) -> None:
     spec = FigureSpec(width=size[0], height=size[1], dpi=100, theme="dark")
     with mpl.rc_context(DRAWING_SETTINGS):
-        canvas = Canvas(spec, vector=False)
+        canvas = Canvas(spec)
         FIGURES[name](canvas)
         for child in canvas.figure.get_children():
             if isinstance(child, Text):
@@ -155,7 +155,7 @@ def test_every_format_is_made(name: str, theme: str) -> None:
 def test_every_tile_of_a_sheet_has_the_colours_of_its_values() -> None:
     made = sheet(3, 4, 2, 6)
     with mpl.rc_context(DRAWING_SETTINGS):
-        canvas = Canvas(SPEC, vector=False)
+        canvas = Canvas(SPEC)
         draw_contact_sheet(canvas, made)
         image = next(child for child in canvas.figure.get_children() if isinstance(child, BboxImage))
         box = image.get_window_extent()

@@ -17,10 +17,12 @@ import pytest
 import torch
 from PIL import Image
 
-from model.errors import BadValueError, UnknownNameError
+from model.errors import BadValueError, CancelledError, UnknownNameError
+from model.export.making import make_files
 from model.export.run_figures import export_figure
 from model.export.spec import FigureTooLargeError
 from model.protocol.attention_requests import HeadView
+from model.protocol.export_requests import DrawnRequest, ExportAttention, ExportSheet
 from model.protocol.figure_requests import (
     ExportKvGrowth,
     ExportLens,
@@ -70,6 +72,26 @@ def files(message: FigureRequest, *formats: str) -> dict[str, bytes]:
 def numbers(message: FigureRequest) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(files(message, "json")["json"])
     return told
+
+
+@pytest.mark.parametrize(
+    "message", [*ASKED.values(), ExportAttention(view=VIEW), ExportSheet()], ids=[*ASKED, "attention", "sheet"]
+)
+def test_every_figure_can_be_given_up_while_it_is_drawn(message: DrawnRequest) -> None:
+    made, asked = 0, 0
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        if made and asked > 20:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):  # noqa: PT012 - the files are made one by one
+        for file in make_files(run(), replace(message, formats=("png",), dpi=60), check=check):
+            made, asked = made + 1, 0
+            with file:
+                file.read()
+    assert made == 1
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -18,9 +18,9 @@ from safetensors.numpy import load as load_safetensors
 from model.errors import BadValueError, CancelledError, UnknownNameError
 from model.export.activation_files import export_activations
 from model.export.activations import names_of
-from model.export.attention import nothing
 from model.export.files import ExportedFile
 from model.export.sheet import export_sheet
+from model.export.under_way import nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportActivations, ExportSheet, SheetFormat
 from model.protocol.values import SamplerSettings
