@@ -264,6 +264,8 @@ def plan(width: float, height: float) -> Plan:
         slots, widths = (("growth",), (*middle,), ("contents",)), (4, 4, 5)
     elif width >= 520:
         slots, widths = (("growth", *middle), ("contents",)), (1, 1)
+    elif height >= 420:
+        return Plan(slots=(Slot(cards=("growth", "contents")), Slot(cards=middle, row=1)), widths=(1,), heights=(6, 5))
     else:
         slots, widths = (("growth", *middle, "contents"),), (1,)
     return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(slots)), widths=widths)

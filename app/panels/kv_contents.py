@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
@@ -17,6 +17,7 @@ from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
+from app.widgets.heatmap_boundary import BAR_GAP, SAMPLE, SAMPLE_GAP, words_place
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable, pointed
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 65_536
 ROOM_FOR_AXES, ROOM_FOR_BAR = 70, 100
+OPTIONS = Options(square=False, tokens="rows", ruler_share=0.17, bar_length=60.0)
 Span = tuple[int, int]
 
 
@@ -67,20 +69,36 @@ class RowsMap(HeatMap):
         painter.setBrush(self.theme.palette.amber)
         for mark in self.newest_marks():
             painter.drawRect(mark)
+        place = self.newest_words()
+        if place is not None:
+            middle = round(place.center().y())
+            painter.drawRect(QRectF(place.left(), middle - 0.8, SAMPLE, 1.6))
+            painter.setFont(self.theme.font("hint"))
+            painter.setPen(self.theme.palette.amber)
+            words = place.adjusted(SAMPLE + SAMPLE_GAP, 0, 1, 0)
+            painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, tr("newest"))
 
     def newest_marks(self) -> list[QRectF]:
-        """Bars at both ends of the newest row and under the last one, outside the cells: none of them is covered."""
+        """A line under the newest row, as long as the row and outside its cells: none of them is covered."""
         if self.newest is None:
             return []
         area, row = self.geometry_now().area, self.cell_rect((self.newest, 0))
         if not area.top() - 1 <= row.center().y() <= area.bottom() + 1:
             return []
-        height = max(row.height(), 3.0)
-        top = min(row.center().y() - height / 2, area.bottom() + 2 - height)
-        marks = [QRectF(left, top, 3, height) for left in (area.left() - 4, area.right() + 1)]
-        if self.newest == self.shape[0] - 1:
-            marks.append(QRectF(area.left() - 4, area.bottom() + 1, area.width() + 8, 1.6))
-        return marks
+        return [QRectF(area.left(), min(row.bottom(), area.bottom()) + 1, area.width(), 1.6)]
+
+    def newest_words(self) -> QRectF | None:
+        """Where a piece of that line and its word stand in the colour bar's line; None where they have no room."""
+        bar, metrics = self.geometry_now().bar, QFontMetricsF(self.theme.font("hint"))
+        if bar.isNull() or not self.newest_marks():
+            return None
+        found, left = words_place(self), bar.right() + BAR_GAP
+        if found is not None and not found[1]:
+            left = found[0].right() + BAR_GAP
+        width = SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(tr("newest"))
+        if left + width > self.width():
+            return None
+        return QRectF(left, bar.center().y() - metrics.height() / 2, width, metrics.height())
 
 
 class ContentsView(QWidget):
@@ -99,7 +117,7 @@ class ContentsView(QWidget):
         self.layer = ValueCombo(theme, tr("Layer"))
         self.kv_head = ValueCombo(theme, tr("KV head"))
         self.kind = Segmented(theme, what_items(), label=tr("What is shown"), tips=what_tips())
-        self.heat = RowsMap(theme, tr("Contents of the KV cache"), options=Options(square=False, tokens="rows"))
+        self.heat = RowsMap(theme, tr("Contents of the KV cache"), options=OPTIONS)
         self.heat.set_bar(BarText(values=(-1.0, 0.0, 1.0), scale=scale_words("linear", fixed=False)))
         self.heat.set_lut(lut(colormap_for("viridis", signed=True)))
         self._table: MatrixTable | None = None

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 GAP, ROW_GAP, HEAD, TOOL_HEAD = 20, 10, 24, 28
 LEAST_WIDTH = 240
 """Px at any size of text: a panel that needs more than the window has would lie over its neighbour."""
-TELLS_FROM = 200
-"""Px of height at 100 % text from which a caption that says more than its switch is shown under it."""
+TELLS_FROM, NAMED_FROM = 200, 190
+"""Px of height at 100 % text from which a caption that says more than its switch is shown under it, and any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,9 @@ class Card(QWidget):
             self.caption.setToolTip(plain_tip(text))
 
     def set_shared(self, *, shared: bool, height: int) -> None:
-        """Under a switch, which names it, there is no caption, unless it tells more and the `height` is there."""
-        self._shared = shared and not (self._tells and height >= self._theme.px(TELLS_FROM))
+        """Under a switch, which names it, there is a caption only where there is the `height`: a little for one that
+        tells more, a lot for any."""
+        self._shared = shared and height < self._theme.px(TELLS_FROM if self._tells else NAMED_FROM)
         self._fit()
 
     def _fit(self) -> None:

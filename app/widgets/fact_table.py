@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 PADDING = 12.0
-LEAST_BAR, MOST_BAR = 36, 220
+LEAST_BAR = 36
 _CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
 
 
@@ -181,8 +181,7 @@ class FactTable(QTableView):
         for number, i in enumerate(growing):
             part = round(spare / (len(growing) - number))
             least = self._theme.px(LEAST_BAR) if columns[i].bar else 40
-            most = self._theme.px(MOST_BAR) if columns[i].bar else 10_000
-            given = min(max(widths[i] + part, least), most)
+            given = max(widths[i] + part, least)
             spare -= given - widths[i]
             widths[i] = given
         self._model.cut = frozenset(i for i, width in enumerate(widths) if width < needed[i])

@@ -27,6 +27,8 @@ MOST_TICKS = 8
 TALL, READ = 124, 146
 """Px of height at 100 % text from which positions and phases both stand under the plot, and from which the bytes of
 the token pointed at (else the chosen one) have a line over it."""
+READ_GAP = 3
+"""Px between the legend and that line."""
 Points = list[tuple[float, float]]
 
 
@@ -138,7 +140,7 @@ class GrowthPlot(CursorPlot):
         words = (line for _, _, lines in self.layout_words() for line in lines)
         right = max((metrics.horizontalAdvance(line) + 8 for line in words), default=0.0)
         below = metrics.height() * (2 if self._tall else 1) + 3
-        above = metrics.height() * (2 if self._reads else 1) + 3
+        above = metrics.height() * (2 if self._reads else 1) + (3 + READ_GAP if self._reads else 3)
         return QRectF(self.rect()).adjusted(left, above, -max(right, 6.0), -below)
 
     @property
@@ -223,10 +225,17 @@ class GrowthPlot(CursorPlot):
             metrics = QFontMetricsF(font)
             painter.setFont(font)
             painter.setPen(self._theme.palette.text)
-            words = self.readout(self.width() - plot.left())
-            painter.drawText(QPointF(plot.left(), metrics.height() + metrics.ascent()), words)
+            end = self._readout_end(plot)
+            words = self.readout(end)
+            left = min(plot.left(), end - metrics.horizontalAdvance(words))
+            painter.drawText(QPointF(left, metrics.height() + READ_GAP + metrics.ascent()), words)
 
     # inside
+
+    def _readout_end(self, plot: QRectF) -> float:
+        """Where the line over the plot ends: beside it stands the name of a line that leaves the plot."""
+        leaves = any(len(words) > 1 for _, _, words in self.layout_words())
+        return plot.right() - 4 if leaves else float(self.width())
 
     def _draw_scene(self, ratio: float, growth: Growth) -> QPixmap:
         """Everything that stays under a moving mouse."""
@@ -356,6 +365,8 @@ class GrowthPlot(CursorPlot):
                 painter.drawLine(last, plot.topRight())
             painter.setPen(colours.secondary)
             baseline = max(last.y() + metrics.ascent() / 2, plot.top() + metrics.ascent())
+            if len(words) > 1 and self._reads:  # its bytes are level with where it leaves, clear of the lines below
+                baseline = plot.top() + metrics.ascent() / 2 - metrics.height()
             for row, line in enumerate(words):
                 painter.drawText(QPointF(plot.right() + 4, baseline + row * metrics.height()), line)
 

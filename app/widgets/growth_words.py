@@ -63,7 +63,8 @@ def value_words(piece: str, position: int, *, used: int, allocated: int, formula
         tr("allocated {bytes}", bytes=amount(allocated, "B")),
         tr("formula {bytes}", bytes=amount(formula, "B")),
     )
-    return tuple(" · ".join(parts[:count]) for count in (3, 2, 1))
+    both = f"{token} · {amount(used, 'B')} / {amount(allocated, 'B')}"  # in the order of the legend
+    return " · ".join(parts), f"{both} · {parts[2]}", " · ".join(parts[:2]), both, parts[0]
 
 
 def halo(colour: QColor) -> QColor:

@@ -30,7 +30,8 @@ STRIP_GAP = 14.0
 class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
     the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens,
-    else just their numbers."""
+    else just their numbers; `ruler_share`: of the width, what tokens of a ruler may take at the left;
+    `bar_length`: px of the colour bar at most."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -39,6 +40,8 @@ class Options:
     bar: bool = True
     tokens: Literal["both", "rows", "cols"] = "both"
     tokens_over: bool = True
+    ruler_share: float = 0.13
+    bar_length: float = BAR_LENGTH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,7 @@ def _place(
     most, area = LABEL_ROOM * theme.text_scale, QRectF()
     for ruler in (False, True):
         # A ruler's labels are longer by their number, and the cells need the room more.
-        share = 0.13 if ruler else 0.2
+        share = options.ruler_share if ruler else 0.2
         least = LEAST_ROOM * theme.text_scale
         row_room, col_room = min(most, rect.width() * share), min(most, max(rect.height() * share, least))
         left, top, overhang = 1.0, 1.0, 1.0
@@ -147,7 +150,7 @@ def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None) -
     """On one line where both fit, else on two; where a brief readout and a short bar fit on one, that as well, for a
     matrix that gains by it."""
     line = math.ceil(QFontMetricsF(theme.font("mono")).height()) + 4.0
-    bottom, length = rect.bottom(), min(BAR_LENGTH, rect.width() * 0.25)
+    bottom, length = rect.bottom(), min(options.bar_length, rect.width() * 0.25)
     shown = bar if options.bar else None
     words = bar_width(theme, shown, 0.0) if shown is not None else 0.0
 
@@ -159,7 +162,7 @@ def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None) -
     room = rect.width() - words - STRIP_GAP
     both = options.readout and shown is not None
     if both and room - BAR_SHORT >= READOUT_LEAST * theme.text_scale:
-        return (beside(min(BAR_LENGTH, room - READOUT_LEAST * theme.text_scale)),)
+        return (beside(min(options.bar_length, room - READOUT_LEAST * theme.text_scale)),)
     over, readout, bar_rect = bottom, QRectF(), QRectF()
     if options.readout:
         over -= line

@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.panels.kv import KvPanel, plan
 from app.theme import Theme
 from app.widgets.growth_words import SWATCH, legend
+from app.widgets.heatmap_boundary import words_place
 from app.widgets.units import amount
 from model.loading import LoadedModel
 from model.protocol.kv_requests import GetKv, GetKvContents, MeasureRecompute
@@ -317,11 +318,17 @@ def test_the_newest_rows_mark_covers_no_value_and_the_map_says_what_it_shows(
     heat = panel.contents.heat
     area, row = heat.geometry_now().area, heat.cell_rect((run.length - 1, 0))
     marks = heat.newest_marks()
-    assert len(marks) == 3
-    for mark in marks:
-        assert not mark.intersects(area)
-        assert heat.rect().toRectF().contains(mark)
-    assert marks[0].center().y() == pytest.approx(row.center().y(), abs=3)
+    assert len(marks) == 1
+    assert not marks[0].intersects(area) and heat.rect().toRectF().contains(marks[0])
+    assert (marks[0].left(), marks[0].right()) == (area.left(), area.right())
+    assert marks[0].top() == pytest.approx(row.bottom(), abs=2)
+    named, bar = heat.newest_words(), heat.geometry_now().bar
+    if size == TALL:
+        assert named is not None
+    if named is not None:
+        assert named.left() > bar.right() and heat.rect().toRectF().contains(named)
+        boundary = words_place(heat)
+        assert boundary is None or not boundary[0].intersects(named)
     layer, kv_head = panel.contents.place()
     caption = panel.contents.caption
     assert caption.text() == f"keys of layer {layer}, KV head {kv_head} · positions × dimensions, after rotation"
@@ -346,6 +353,7 @@ def test_the_bytes_of_a_position_stand_at_its_tick_and_are_written(qtbot: QtBot,
     assert plot.readout().startswith(f"{token} (2) · used {amount(growth.used_at(2), 'B')} · allocated ")
     whole = QFontMetricsF(panel.ctx.theme.font("hint")).horizontalAdvance(plot.readout())
     assert len(plot.readout(whole - 1)) < len(plot.readout(whole))
+    assert "formula" in plot.readout(whole * 0.8)  # what it is called gives way before it
     assert plot.readout(1.0) == ""
     entries = legend(panel.ctx.theme.palette, QFontMetricsF(panel.ctx.theme.font("hint")), 0.0, 400.0)
     assert {round(entry.words_left - entry.left - SWATCH) for entry in entries} == {6}

@@ -19,7 +19,7 @@ from app.panels.step_table import StepRow, StepTable
 from app.theme import Theme
 from app.widgets.bar_plot import BarPlot
 from app.widgets.bar_table import BarTable
-from app.widgets.candidate_table import TOKEN_LEAST, CandidateTable, probability
+from app.widgets.candidate_table import RANK, TOKEN_LEAST, CandidateTable, probability
 from app.widgets.cdf_plot import CdfPlot
 from app.widgets.curve_plot import CurvePlot, Series, extremes
 from app.widgets.data_table import Column, DataTable
@@ -106,7 +106,9 @@ def test_candidate_columns_fit_the_table(qtbot: QtBot, theme: Theme, width: int)
     total = sum(table.columnWidth(c) for c in shown)
     assert total <= table.viewport().width() + (40 if width < 240 else 0)
     assert {1, 6} <= set(shown)
-    if width >= 220:  # the narrowest the panel gets
+    if width >= 220 and RANK not in shown:  # the narrowest the panel gets
+        assert table.columnWidth(1) >= theme.px(TOKEN_LEAST)
+    elif width >= 300:
         assert table.columnWidth(1) >= theme.px(TOKEN_LEAST)
     hidden = [c for c in (4, 5, 2) if c not in shown]
     assert hidden == [4, 5, 2][: len(hidden)]
@@ -306,11 +308,16 @@ def test_bars_are_sorted_and_masked_ones_left_out(qtbot: QtBot, theme: Theme) ->
     assert clicked == [2]
 
 
-def test_tiles_wrap_and_keep_their_height(qtbot: QtBot, theme: Theme) -> None:
+def test_tiles_stand_in_one_row_or_are_lines_of_a_list(qtbot: QtBot, theme: Theme) -> None:
     tiles = StageTiles(theme)
     qtbot.addWidget(tiles)
     tiles.set_stages([("vocabulary", 49_152, 1.0), ("top-k", 40, 0.97), ("top-p", 5, 0.89), ("min-p", 5, 0.89)])
-    assert tiles.heightForWidth(400) < tiles.heightForWidth(200) <= tiles.heightForWidth(90)
+    assert tiles.heightForWidth(400) < tiles.heightForWidth(200) == tiles.heightForWidth(90)
+    tiles.resize(200, tiles.heightForWidth(200))
+    picture = tiles.grab().toImage()
+    raised = theme.palette.raised.rgb()
+    corners = [(100, 2), (3, 40), (197, picture.height() - 6), (100, picture.height() - 2)]
+    assert all(picture.pixel(*corner) == raised for corner in corners)  # one ground: no tile stands alone
     assert "49,152" in tiles.accessibleDescription()
 
 
@@ -429,6 +436,23 @@ GROWTHS = (
     Growth(length=40, n_prompt=1, used=40_000, chunk_ends=(1,), grown=((0, 64_000),), per_token=1000),
     Growth(length=12, n_prompt=12, used=12_000, chunk_ends=(12,), grown=((0, 64_000),), per_token=1000),
 )
+
+
+def test_a_line_that_leaves_the_plot_is_named_where_it_leaves(qtbot: QtBot, theme: Theme) -> None:
+    plot = GrowthPlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(320, 180)
+    made = replace(GROWTHS[3], length=375, n_prompt=375, used=375_000, chunk_ends=(375,), grown=((0, 400_000),),
+                   layouts=(("MHA", 3000), ("MQA", 300)))  # fmt: skip
+    plot.set_growth(made)
+    assert [len(words) for _, _, words in plot.layout_words()] == [2, 1]
+    plot.set_cursor(1)
+    line, rect = QFontMetricsF(theme.font("hint")).height(), plot.plot_rect()
+    used = rect.bottom() - made.used / plot._high() * rect.height()
+    assert rect.top() + line / 2 < used - 1  # the second line of the name ends above the line of what is used
+    end = plot._readout_end(rect)
+    assert end < rect.right() and QFontMetricsF(theme.font("hint")).horizontalAdvance(plot.readout(end)) <= end
+    assert not plot.grab().isNull()
 
 
 @pytest.mark.parametrize("growth", GROWTHS)
