@@ -19,6 +19,7 @@ from app.panels.model_card_words import (
     part_columns,
     part_rows,
     source_facts,
+    source_path,
     words_of,
 )
 from app.panels.model_outline import outline_lines, outline_of
@@ -105,7 +106,8 @@ class ModelPanel(Panel):
         state = (model, session.n_prompt if session.run is not None else 0)
         if state != self._asked or changes & {Topic.MODEL, Topic.RUN}:
             self._asked = state
-            self.source.set_facts(source_facts(model))
+            catalogue = session.hello.catalogue if session.hello is not None else ()
+            self.source.set_facts(source_facts(model, source_path(model, session.source, catalogue)))
             self.ask(GetModelCard(tokens=state[1]), self._on_card, slot="card", on_error=self._on_card_error)
 
     def check_or_cancel(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.i18n import tr
@@ -10,9 +11,11 @@ from app.widgets.fact_table import Cell, Column, Row
 from app.widgets.units import amount
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.widgets.fact_sheet import Fact
     from model.protocol.card_requests import Features, ModelCardReply, RopeFacts
-    from model.protocol.engine_requests import CheckRow
+    from model.protocol.engine_requests import CatalogueEntry, CheckRow
     from model.protocol.values import ModelInfo
 
 DASH = "–"
@@ -233,10 +236,25 @@ def cost_rows(reply: ModelCardReply, model: ModelInfo) -> list[Row]:
     ]  # fmt: skip
 
 
-def source_facts(model: ModelInfo) -> list[Fact]:
-    """Where the weights come from and where they are."""
+def source_path(model: ModelInfo, opened: str, catalogue: Sequence[CatalogueEntry]) -> str:
+    """The folder or file the weights were read from, as far as it is known here. `opened`: what was asked for; empty
+    for the catalogue's first."""
+    if model.recorded:
+        return model.source
+    entry = next((e for e in catalogue if opened in ("", e.name, e.title)), None)
+    if entry is not None:
+        return entry.path or model.source
+    try:
+        path = Path(opened).expanduser()
+        return str(path.absolute()) if path.exists() else model.source
+    except (OSError, RuntimeError, ValueError):
+        return model.source
+
+
+def source_facts(model: ModelInfo, path: str) -> list[Fact]:
+    """Where the weights come from, `path` on this machine, and where they are."""
     facts = [
-        (tr("Name"), model.name), (tr("Family"), model.family), (tr("File"), model.source),
+        (tr("Name"), model.name), (tr("Family"), model.family), (tr("File"), path),
         (tr("SHA-256"), model.sha256 or tr("not computed")), (tr("Dtype"), model.dtype), (tr("Device"), model.device),
         (tr("In memory"), tr("{size} of weights", size=amount(model.weight_bytes, "B"))),
         (tr("Ends a text"), ", ".join(str(i) for i in model.eos_ids) or DASH),

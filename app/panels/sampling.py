@@ -81,6 +81,9 @@ class SamplingPanel(Panel):
         self._rows: tuple[Candidate, ...] = ()
         self.tiles = StageTiles(theme)
         self.table = CandidateTable(theme)
+        kept = self.ctx.settings.panel("sampling").get("columns", ())
+        self.table.keep_columns(kept if isinstance(kept, list | tuple) else ())
+        self.table.keptChanged.connect(lambda names: self.ctx.settings.update_panel("sampling", columns=list(names)))
         self.search = self.table.search
         self._delay = QTimer(self)
         self._delay.setSingleShot(True)
@@ -91,7 +94,7 @@ class SamplingPanel(Panel):
         self.table.doubleClicked.disconnect()  # one click branches; the second of two must not branch again
         self.table.clicked.connect(lambda index: self._branch_row(index.row()))
         self.table.candidateActivated.connect(self._branch)
-        self.table.setToolTip(tr("Click a candidate to continue with it"))
+        self.table.setToolTip(tr("Click a candidate to continue with it; right-click for columns"))
         self.cdf = CdfPlot(theme)
         self.draw = Readout(theme)
         self.draw.setAccessibleName(tr("The draw"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QTableView, QWidget
 
 from app.i18n import tr
@@ -21,6 +21,7 @@ from app.widgets.table_style import (
     fit_columns,
     whole_rows,
 )
+from app.widgets.tick_menu import TickMenu
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -31,18 +32,21 @@ _HEADERS = ("", "", "id", "", "logit", "raw", "final")
 _OPTIONAL = (LOGIT, RAW, ID)
 _NARROW = (RANK, *_OPTIONAL)
 """Columns that give way, in this order, where token and bar need the room: their numbers are in the row's tip."""
-BAR_LEAST, BAR_TIGHT = 52, 40
-TOKEN_LEAST = 93
-"""Px at 100 % text: a dozen letters."""
+BAR_LEAST, BAR_TIGHT, BAR_STUB = 52, 40, 32
+TOKEN_LEAST, TOKEN_TIGHT = 93, 78
+"""Px at 100 % text: a dozen letters, and ten."""
+CHOSEN = {"id": ID, "logit": LOGIT, "raw": RAW}
+"""Columns that a person can keep in sight, by the names they are remembered under."""
 PADDING = 3
 HEADER, ROW = 26, 20
 
 
 _FORMS = (
-    (4, (LOGIT,), BAR_LEAST), (3, (LOGIT,), BAR_LEAST), (3, (LOGIT,), BAR_TIGHT), (3, (LOGIT, RAW), BAR_LEAST),
-    (3, _OPTIONAL, BAR_LEAST), (3, _OPTIONAL, BAR_TIGHT), (3, _NARROW, BAR_LEAST),
+    (4, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_TIGHT, TOKEN_LEAST),
+    (3, (LOGIT, RAW), BAR_LEAST, TOKEN_LEAST), (3, _OPTIONAL, BAR_LEAST, TOKEN_LEAST),
+    (3, _OPTIONAL, BAR_TIGHT, TOKEN_LEAST), (3, _OPTIONAL, BAR_STUB, TOKEN_TIGHT), (3, _NARROW, BAR_LEAST, TOKEN_LEAST),
 )  # fmt: skip
-"""Decimals, columns that give way, the bar's px: the first form with room for the token is taken."""
+"""Decimals, columns that give way, the bar's px, the token's: the first form with room for the token is taken."""
 
 
 class CandidateModel(SheetModel):
@@ -132,16 +136,19 @@ class CandidateModel(SheetModel):
 
 
 class CandidateTable(QTableView):
-    """`candidateActivated`: double click or Enter on a row (branch there); `candidateSelected`: the row is current."""
+    """`candidateActivated`: double click or Enter on a row (branch there); `candidateSelected`: the row is current;
+    `keptChanged`: the names (a tuple of `CHOSEN`'s) of the columns that were chosen to stay in sight."""
 
     candidateActivated = Signal(int)
     candidateSelected = Signal(int)
+    keptChanged = Signal(object)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._place: object = None
         self._moved: int | None = None
+        self._kept: frozenset[int] = frozenset()
         self._model = CandidateModel(self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self, padding=PADDING))
@@ -172,6 +179,30 @@ class CandidateTable(QTableView):
         self._place = place
         self._model.set_candidates(rows, would_pick.id if would_pick else None)
         self._fit_columns()
+
+    def keep_columns(self, names: Iterable[object]) -> None:
+        """Columns that give way to no other; emits nothing. Names that there are not are left out."""
+        self._kept = frozenset(CHOSEN[name] for name in names if isinstance(name, str) and name in CHOSEN)
+        self._fit_columns()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.columns_menu().popup(event.globalPos())
+
+    def columns_menu(self) -> TickMenu:
+        """Which columns stay in sight where not all have room."""
+        menu = TickMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for name, column in CHOSEN.items():
+            action = menu.addAction(tr("Keep {column} in sight", column=tr(name)))
+            action.setCheckable(True)
+            action.setChecked(column in self._kept)
+            action.toggled.connect(lambda on, column=column: self._keep(column, on=on))
+        return menu
+
+    def _keep(self, column: int, *, on: bool) -> None:
+        self._kept = self._kept | {column} if on else self._kept - {column}
+        self._fit_columns()
+        self.keptChanged.emit(tuple(name for name, kept in CHOSEN.items() if kept in self._kept))
 
     def candidate(self, row: int) -> Candidate:
         """The candidate shown in a row."""
@@ -223,7 +254,7 @@ class CandidateTable(QTableView):
         metrics = QFontMetrics(theme.font("table"))
         rows = [self._model.candidate(row) for row in range(self._model.rowCount())]
         ranks, ids = (max((getattr(row, name) for row in rows), default=0) for name in ("rank", "id"))
-        least, room = theme.px(TOKEN_LEAST), self.viewport().width()
+        room = self.viewport().width()
 
         def needed(decimals: int, bar: int) -> dict[int, int]:
             digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len)}
@@ -233,13 +264,14 @@ class CandidateTable(QTableView):
                 RAW: {probability(row.p_raw, decimals) for row in rows},
                 FINAL: {probability(row.p, decimals) for row in rows},
             }
-            least = "0." + "0" * decimals  # so that columns stay where they are while a slider moves
+            shortest = "0." + "0" * decimals  # so that columns stay where they are while a slider moves
             for column, texts in shown.items():
-                widest = max(metrics.horizontalAdvance(text) for text in {least, *texts})
+                widest = max(metrics.horizontalAdvance(text) for text in {shortest, *texts})
                 widths[column] = widest + 2 * PADDING
             return widths | {BAR: bar}
 
-        for decimals, giving_way, bar in _FORMS:
+        for decimals, unkept, bar, token in _FORMS:
+            least, giving_way = theme.px(token), tuple(column for column in unkept if column not in self._kept)
             widths = needed(decimals, theme.px(bar))
             kept = sum(width for column, width in widths.items() if column not in giving_way)
             if room - kept >= least:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 GAP = 4
 PADDING = 6
+LIST_PADDING, BAR = 4, 2
 MIN_TILE = 64
 """Px at 100 % text: three of them stand beside one another in the narrowest panel."""
 Stage = tuple[str, int, float]
@@ -24,7 +25,7 @@ Stage = tuple[str, int, float]
 
 
 class StageTiles(QWidget):
-    """Tiles fill the width and wrap to as many rows as they need."""
+    """Tiles fill the width side by side; where they have no room for that, the stages are lines of one tile."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,8 +58,9 @@ class StageTiles(QWidget):
         self.update()
 
     def heightForWidth(self, width: int) -> int:
-        rows = -(-max(1, len(self._stages)) // self._columns(width))
-        return rows * self._tile_height(width) + (rows - 1) * GAP
+        if self._is_list(width):
+            return len(self._stages) * self._line_height() + 2 * LIST_PADDING
+        return self._tile_height(width)
 
     def sizeHint(self) -> QSize:
         return QSize(280, self.heightForWidth(max(self.width(), self._least())))
@@ -77,12 +79,13 @@ class StageTiles(QWidget):
         hint, strong = theme.font("hint"), QFont(theme.font("ui"))
         strong.setBold(True)
         line, line_strong = QFontMetricsF(hint).height(), QFontMetricsF(strong).height()
-        columns, height = self._columns(self.width()), self._tile_height(self.width())
+        if self._is_list(self.width()):
+            self._paint_list(painter, hint, strong)
+            return
+        columns, height = max(1, len(self._stages)), self._tile_height(self.width())
         width = (self.width() - (columns - 1) * GAP) / columns
         for index, (name, kept, mass) in enumerate(self._stages):
-            left = (index % columns) * (width + GAP)
-            top = (index // columns) * (height + GAP)
-            tile = QRectF(left, top, width, height)
+            tile = QRectF(index * (width + GAP), 0, width, height)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colours.raised)
             painter.drawRoundedRect(tile, 4, 4)
@@ -107,18 +110,42 @@ class StageTiles(QWidget):
             painter.fillRect(bar, colours.line)
             painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * mass, 2), colours.accent)
 
-    def _columns(self, width: int) -> int:
-        fitting = max(1, (width + GAP) // (self._least() + GAP))
-        count = max(1, len(self._stages))
-        rows = -(-count // fitting)
-        return int(-(-count // rows))
+    def _paint_list(self, painter: QPainter, hint: QFont, strong: QFont) -> None:
+        """A line a stage: name, count and share in columns, the share's bar under them."""
+        colours, line = self._theme.palette, self._line_height()
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colours.raised)
+        painter.drawRoundedRect(QRectF(self.rect()), 4, 4)
+        share = max((QFontMetricsF(hint).horizontalAdvance(percent(mass)) for _, _, mass in self._stages), default=0.0)
+        right, middle = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignVCenter
+        for index, (name, kept, mass) in enumerate(self._stages):
+            row = QRectF(PADDING, LIST_PADDING + index * line, self.width() - 2 * PADDING, line - BAR - 1)
+            counts = row.adjusted(0, 0, -share - PADDING, 0)
+            painter.setFont(strong)
+            painter.setPen(colours.text)
+            painter.drawText(counts, right, f"{kept:,}")
+            room = counts.width() - QFontMetricsF(strong).horizontalAdvance(f"{kept:,}") - PADDING
+            painter.setFont(hint)
+            painter.setPen(colours.secondary)
+            painter.drawText(row, middle, QFontMetricsF(hint).elidedText(name, Qt.TextElideMode.ElideRight, room))
+            painter.drawText(row, right, percent(mass))
+            bar = QRectF(row.left(), row.bottom(), row.width(), BAR)
+            painter.fillRect(bar, colours.line)
+            painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * mass, BAR), colours.accent)
+
+    def _is_list(self, width: int) -> bool:
+        """Whether there is no room for all tiles side by side: one alone on a second row would be an orphan."""
+        return len(self._stages) > max(1, (width + GAP) // (self._least() + GAP))
+
+    def _line_height(self) -> int:
+        return round(QFontMetricsF(self._theme.font("ui", bold=True)).height() + BAR + 2)
 
     def _least(self) -> int:
         return self._theme.px(MIN_TILE)
 
     def _dense(self, width: int) -> bool:
         """Whether the share stands beside the count: two lines a tile, not three."""
-        columns = self._columns(width)
+        columns = max(1, len(self._stages))
         room = (width - (columns - 1) * GAP) / columns - 2 * PADDING
         hint, strong = QFontMetricsF(self._theme.font("hint")), QFontMetricsF(self._theme.font("ui", bold=True))
         return all(

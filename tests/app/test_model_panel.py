@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import picture
 from app.panels.model_card import DRAWN, ModelPanel, plan
+from app.panels.model_card_words import source_path
 from app.panels.model_outline import outline_lines
 from app.session import Topic
 from app.theme import Theme
 from model.loading import LoadedModel
 from model.protocol.card_requests import GetModelCard
-from model.protocol.engine_requests import SelfCheck
+from model.protocol.engine_requests import CatalogueEntry, SelfCheck
 from model.views.model_card import model_card
 from tests.app.model_bench import ModelBench
 from tests.app.saving import save
@@ -241,3 +244,24 @@ def test_the_button_of_the_checks_lies_on_no_switch(
         assert not switch.geometry().intersects(button.geometry())
         assert panel.grid.rect().contains(switch.geometry())
     qtbot.waitUntil(lambda: not checks.body.geometry().translated(checks.pos()).intersects(button.geometry()))
+
+
+def test_the_source_is_the_path_on_this_machine(qtbot: QtBot, tmp_path: Path) -> None:
+    folder = tmp_path / ("a folder with a long name " * 3) / ("x" * 60)
+    folder.mkdir(parents=True)
+    panel, bench = shown(qtbot, tmp_path)
+    model = bench.session.model
+    assert model is not None
+    entry = CatalogueEntry(name="tiny", title="Tiny", licence="MIT", download_bytes=1, path="/models/tiny.gguf")
+    assert source_path(model, "", [entry]) == source_path(model, "tiny", [entry]) == "/models/tiny.gguf"
+    assert source_path(model, str(folder), [entry]) == str(folder)
+    assert source_path(model, "owner/name", [entry]) == model.source
+    assert source_path(replace(model, recorded=True, source="theirs"), str(folder), [entry]) == "theirs"
+    bench.session.desk.adopt(model, str(folder))
+    panel.mark("MODEL")
+    settled(qtbot, panel, bench)
+    assert dict(panel.source.facts)["File"] == str(folder)
+    label = next(label for label in panel.source.findChildren(QLabel) if label.accessibleName() == "File")
+    assert "…" in label.text()
+    assert label.toolTip() == str(folder)
+    assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse

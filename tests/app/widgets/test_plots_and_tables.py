@@ -19,7 +19,7 @@ from app.panels.step_table import StepRow, StepTable
 from app.theme import Theme
 from app.widgets.bar_plot import BarPlot
 from app.widgets.bar_table import BarTable
-from app.widgets.candidate_table import RANK, TOKEN_LEAST, CandidateTable, probability
+from app.widgets.candidate_table import TOKEN_LEAST, TOKEN_TIGHT, CandidateTable, probability
 from app.widgets.cdf_plot import CdfPlot
 from app.widgets.curve_plot import CurvePlot, Series, extremes
 from app.widgets.data_table import Column, DataTable
@@ -106,10 +106,9 @@ def test_candidate_columns_fit_the_table(qtbot: QtBot, theme: Theme, width: int)
     total = sum(table.columnWidth(c) for c in shown)
     assert total <= table.viewport().width() + (40 if width < 240 else 0)
     assert {1, 6} <= set(shown)
-    if width >= 220 and RANK not in shown:  # the narrowest the panel gets
-        assert table.columnWidth(1) >= theme.px(TOKEN_LEAST)
-    elif width >= 300:
-        assert table.columnWidth(1) >= theme.px(TOKEN_LEAST)
+    if width >= 220:  # the narrowest the panel gets
+        assert table.columnWidth(1) >= theme.px(TOKEN_LEAST if width >= 300 else TOKEN_TIGHT)
+        assert 0 in shown
     hidden = [c for c in (4, 5, 2) if c not in shown]
     assert hidden == [4, 5, 2][: len(hidden)]
 

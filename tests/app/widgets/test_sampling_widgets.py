@@ -173,3 +173,33 @@ def test_a_narrow_row_keeps_a_slider_to_travel_and_a_reset_for_what_was_changed(
     assert reset.accessibleName() == "Reset top-p"
     reset.click()
     assert row.value() == 0.9
+
+
+def test_a_column_chosen_to_stay_does_not_give_way(qtbot: QtBot, theme: Theme) -> None:
+    shown = table(qtbot, theme, 290)
+    assert shown.isColumnHidden(LOGIT)
+    kept: list[tuple[str, ...]] = []
+    shown.keptChanged.connect(kept.append)
+    menu = shown.columns_menu()
+    action = next(entry for entry in menu.actions() if "logit" in entry.text())
+    action.trigger()
+    assert kept == [("logit",)]
+    assert not shown.isColumnHidden(LOGIT)
+    assert shown.isColumnHidden(RAW)
+    total = sum(shown.columnWidth(column) for column in range(7) if not shown.isColumnHidden(column))
+    assert total <= shown.viewport().width()
+    metrics = QFontMetricsF(theme.font("table"))
+    assert metrics.horizontalAdvance(shown.model().index(0, LOGIT).data()) + 2 * PADDING <= shown.columnWidth(LOGIT) + 1
+    action.trigger()
+    assert kept[-1] == ()
+    assert shown.isColumnHidden(LOGIT)
+    shown.keep_columns(["logit", "nonsense", 3])
+    assert not shown.isColumnHidden(LOGIT)
+    menu.close()
+
+
+def test_ranks_stay_in_large_text(qtbot: QtBot, theme: Theme) -> None:
+    theme.set_text_scale(1.25)
+    shown = table(qtbot, theme, 238)
+    assert not shown.isColumnHidden(0)
+    assert shown.columnWidth(BAR) >= theme.px(32)
