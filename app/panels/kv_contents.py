@@ -17,7 +17,15 @@ from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
-from app.widgets.heatmap_boundary import BAR_GAP, SAMPLE, SAMPLE_GAP, words_place
+from app.widgets.heatmap_boundary import (
+    BAR_GAP,
+    FEW_WIDTH,
+    LEAST_LINES,
+    SAMPLE,
+    SAMPLE_GAP,
+    paint_plate,
+    words_place,
+)
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable, pointed
@@ -69,8 +77,15 @@ class RowsMap(HeatMap):
         painter.setBrush(self.theme.palette.amber)
         for mark in self.newest_marks():
             painter.drawRect(mark)
-        place = self.newest_words()
-        if place is not None:
+        found = self.newest_words()
+        if found is not None:
+            place, inside = found
+            if inside:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                paint_plate(painter, self, place)
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(self.theme.palette.amber)
+                place = place.adjusted(4, 0, -4, 0)
             middle = round(place.center().y())
             painter.drawRect(QRectF(place.left(), middle - 0.8, SAMPLE, 1.6))
             painter.setFont(self.theme.font("hint"))
@@ -87,18 +102,23 @@ class RowsMap(HeatMap):
             return []
         return [QRectF(area.left(), min(row.bottom(), area.bottom()) + 1, area.width(), 1.6)]
 
-    def newest_words(self) -> QRectF | None:
-        """Where a piece of that line and its word stand in the colour bar's line; None where they have no room."""
-        bar, metrics = self.geometry_now().bar, QFontMetricsF(self.theme.font("hint"))
+    def newest_words(self) -> tuple[QRectF, bool] | None:
+        """Where a piece of that line and its word stand, in the colour bar's line, else, as the bool says, on cells
+        where there are many; None where they have no room."""
+        area, bar, metrics = self.geometry_now().area, self.geometry_now().bar, QFontMetricsF(self.theme.font("hint"))
         if bar.isNull() or not self.newest_marks():
             return None
         found, left = words_place(self), bar.right() + BAR_GAP
         if found is not None and not found[1]:
             left = found[0].right() + BAR_GAP
         width = SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(tr("newest"))
-        if left + width > self.width():
+        if left + width <= self.width():
+            return QRectF(left, bar.center().y() - metrics.height() / 2, width, metrics.height()), False
+        if area.height() < LEAST_LINES * metrics.height() or width > area.width() * FEW_WIDTH:
             return None
-        return QRectF(left, bar.center().y() - metrics.height() / 2, width, metrics.height())
+        return QRectF(
+            area.right() - width - 11, area.bottom() - metrics.height() - 3, width + 8, metrics.height()
+        ), True
 
 
 class ContentsView(QWidget):

@@ -75,7 +75,7 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
     amber = heat.theme.palette.amber
     painter.setFont(heat.theme.font("hint"))
     if inside:
-        _paint_plate(painter, heat, place)
+        paint_plate(painter, heat, place)
         painter.setPen(amber)
         painter.drawText(place, Qt.AlignmentFlag.AlignCenter, boundary_words())
         return
@@ -87,7 +87,7 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
     painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, boundary_words())
 
 
-def _paint_plate(painter: QPainter, heat: HeatMap, place: QRectF) -> None:
+def paint_plate(painter: QPainter, heat: HeatMap, place: QRectF) -> None:
     """What the words lie on: the surface of masked cells where a mask hides what is there, else a plate of its own."""
     masked = heat.options.tokens == "both"
     fill = QColor(heat.theme.palette.masked if masked else heat.theme.palette.panel)
