@@ -19,7 +19,7 @@ from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.heatmap import Cell, HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
-from app.widgets.heatmap_table import BLOCK, MatrixTable
+from app.widgets.heatmap_table import BLOCK, MatrixTable, pointed
 from app.widgets.readout import Part
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
@@ -201,7 +201,7 @@ class MapPage(QWidget):
 
     def copy(self, what: str) -> None:
         """A cell, a row or all in view onto the clipboard, exact, tab-separated."""
-        grid, cell = self.grid, self.heat.hovered or self.heat.selected
+        grid, (cell, (rows, cols)) = self.grid, pointed(self.heat, self.table)
         if grid is None or (cell is None and what != "matrix"):
             return
         pieces = [self.heat.row_axis.piece(row) for row in range(len(grid.values))]
@@ -210,8 +210,8 @@ class MapPage(QWidget):
         elif what == "row" and cell is not None:
             text = table_text([pieces[cell[0]]], list(grid.names), grid.values[cell[0]][None])
         else:
-            (top, bottom), (left, right), _, _ = self.heat.wanted()
-            text = table_text(pieces[top:bottom], list(grid.names)[left:right], grid.values[top:bottom, left:right])
+            seen = slice(*rows), slice(*cols)
+            text = table_text(pieces[seen[0]], list(grid.names)[seen[1]], grid.values[seen])
         QGuiApplication.clipboard().setText(text)
         self._ctx.notify.say(tr("Copied."))
 
@@ -227,6 +227,7 @@ class MapPage(QWidget):
         heat.copyWanted.connect(self.copy)
         heat.tableWanted.connect(self.tableAsked)
         self.table.cellClicked.connect(self._on_table_cell)
+        self.table.copyWanted.connect(self.copy)
         self.table.blocks.blockWanted.connect(self._on_block)
 
     def _on_hover(self, row: int, col: int) -> None:
