@@ -34,8 +34,21 @@ from app.export.exporter import (
     default_folder,
     formats_of,
 )
-from app.export.preview import FIGURES, Preview, has_figures
-from app.export.subjects import PANEL, Want, kind_of, message_of, names_in, plain, safe_stem, shown, stem_of
+from app.export.places import NoSuchUserError, is_there, typed_path
+from app.export.preview import Preview, has_figures
+from app.export.subjects import (
+    FIGURES,
+    PANEL,
+    STEM,
+    Want,
+    kind_of,
+    message_of,
+    names_in,
+    plain,
+    safe_stem,
+    shown,
+    stem_of,
+)
 from app.i18n import tr
 from app.widgets.check_box import CheckBox
 from app.widgets.form_spin import FormDoubleSpin, FormSpin
@@ -43,7 +56,7 @@ from app.widgets.value_combo import Choice, ValueCombo
 from model.colormaps import ONE_SIGNED
 from model.protocol.errors import DecoderscopeError
 from model.protocol.export_kinds import file_names, indices
-from model.protocol.export_requests import ExportActivations, FigureTheme
+from model.protocol.export_requests import DrawnRequest, ExportActivations, FigureTheme, figure_pixels
 from model.protocol.figure_requests import ExportText, TintBy
 
 if TYPE_CHECKING:
@@ -73,6 +86,7 @@ class ExportDialog(QDialog):
         self._timer.setInterval(PREVIEW_DELAY_MS)
         self._timer.timeout.connect(lambda: self.preview.show_want(self.want(), panel))
         self._rows: dict[str, tuple[QWidget, ...]] = {}
+        self._under_way = self._stopping = False
         self._build(self._options)
         exporter.ended.connect(self._on_ended)
         self._timer.start(0)
@@ -104,18 +118,22 @@ class ExportDialog(QDialog):
     def export(self) -> None:
         """Writes the files, after asking about those that exist."""
         want, options = self.want(), self.options()
-        folder = Path(options.folder).expanduser()
-        existing = [name for name in self._names(want) if (folder / name).exists()]
+        folder = typed_path(options.folder)
+        existing = [name for name in self._names(want) if is_there(folder / name)]
         if existing and not self._may_replace(existing):
             return
         self._exporter.remember(options)
+        self._under_way, self._stopping = True, False
         self._set_running(running=True)
         self._exporter.start(self._panel, want, folder, overwrite=bool(existing))
         if self._exporter.running is not None:
             self._exporter.running.progressed.connect(self._on_progress)
 
     def reject(self) -> None:
-        if self._exporter.running is not None:
+        """Ends the export this dialog started, and stays for another; closes where there is none, or it won't end."""
+        if self._under_way and not self._stopping:
+            self._stopping = True
+            self.progress_note.setText(tr("Stopping …"))
             self._exporter.cancel()
         else:
             super().reject()
@@ -325,7 +343,7 @@ class ExportDialog(QDialog):
             widget.setEnabled(drawn)
         for combo in (self.theme_box, self.colormap_box):
             combo.setEnabled(drawn or "html" in want.formats)
-        self.dpi_box.setEnabled("png" in want.formats)
+        self.dpi_box.setEnabled(drawn)  # how finely cells are repeated in SVG and PDF
         problem = self._problem(want)
         note = problem
         if not problem and several and self.boxes["html"].isChecked():
@@ -334,7 +352,9 @@ class ExportDialog(QDialog):
             width, height = round(want.width * want.dpi), round(want.height * want.dpi)
             note = tr("{w} × {h} pixels", w=f"{width:,}", h=f"{height:,}")
         left_out = "" if problem else left_out_words(self._kind, self._options.formats, self._panel)
-        self.note.setText("\n".join(filter(None, (note, left_out))))
+        renamed = name_words(self.name_edit.text().strip(), want.stem)
+        busy = "" if self._exporter.running is None or self._under_way else tr("An export is under way.")
+        self.note.setText("\n".join(filter(None, (busy, note, renamed, left_out))))
         good = bool(want.formats) and bool(self.folder_edit.text().strip()) and bool(self.name_edit.text().strip())
         self.export_button.setEnabled(good and not problem and self._exporter.running is None)
         self._timer.start()
@@ -347,12 +367,18 @@ class ExportDialog(QDialog):
 
     def _problem(self, want: Want) -> str:
         """Why this can't be asked for; empty where it can."""
+        try:
+            typed_path(self.folder_edit.text().strip())
+        except NoSuchUserError as error:
+            return str(error)
         if want.kind == PANEL:
             return ""
         if want.kind == "activation" and not any(names_in(want.names)):
             return tr("Name at least one activation.")
         try:
-            message_of(want, self._panel)
+            message = message_of(want, self._panel)
+            if isinstance(message, DrawnRequest):
+                figure_pixels(message.width, message.height, message.dpi)
         except DecoderscopeError as error:
             return str(error)
         return ""
@@ -373,17 +399,29 @@ class ExportDialog(QDialog):
         self.bar.setVisible(running)
         self.bar.setRange(0, 0)
         self.progress_note.setText(tr("Exporting …") if running else "")
-        self.export_button.setEnabled(not running)
+        self._on_changed()
+        self.export_button.setEnabled(self.export_button.isEnabled() and not running)
 
     def _on_progress(self, progress: Progress) -> None:
         self.bar.setRange(0, progress.total)
         self.bar.setValue(progress.done)
-        self.progress_note.setText(progress.what)
+        if not self._stopping:
+            self.progress_note.setText(progress.what)
 
     def _on_ended(self, files: list[Path]) -> None:
+        mine, self._under_way, self._stopping = self._under_way, False, False
         self._set_running(running=False)
-        if files:
+        if files and mine:
             self.accept()
+
+
+def name_words(typed: str, stem: str) -> str:
+    """What is said of a name that is not the one the files will have."""
+    if not typed or typed == stem:
+        return ""
+    if stem == STEM and STEM not in typed:
+        return tr("No character of this name can be used: the files will be called {stem}.", stem=stem)
+    return tr("The files will be called {stem}.", stem=stem)
 
 
 def kind_texts(panel: Panel) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from shiboken6 import isValid
 
 from app.export.files import FileExport
 from app.export.panel_files import PanelExport
+from app.export.places import NoSuchUserError, is_there, typed_path
 from app.export.subjects import PANEL, Want, kind_of, message_of, stem_of
 from app.i18n import tr
 from app.notify import QUIET_CODES, Trouble
@@ -151,7 +152,11 @@ class Exporter(QObject):
     def again(self, panel: Panel) -> None:
         """Exports what `panel` shows with the options used last, beside what is there already, without asking."""
         kind = kind_of(panel)
-        folder = Path(self.options.folder or default_folder()).expanduser()
+        try:
+            folder = typed_path(self.options.folder) if self.options.folder else default_folder()
+        except NoSuchUserError as error:
+            self._refuse(str(error))
+            return
         stem = free_stem(folder, stem_of(kind, panel), self.options.formats_for(kind))
         self.start(panel, self.options.want(kind, stem), folder, overwrite=False)
 
@@ -163,9 +168,9 @@ class Exporter(QObject):
         try:
             message = None if want.kind == PANEL else message_of(want, panel)
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a NUL, or half a character, is no OSError
             words = tr("The folder {folder} can't be made: {why}. Choose another one.")
-            self._refuse(words.format(folder=folder, why=error.strerror or error))
+            self._refuse(words.format(folder=folder, why=getattr(error, "strerror", None) or error))
             return
         except DecoderscopeError as error:
             self._refuse(str(error))
@@ -183,6 +188,7 @@ class Exporter(QObject):
     def cancel(self) -> None:
         """Stops the export under way; no half of a file is left."""
         if self.running is not None:
+            self.ctx.notify.say(tr("Stopping …"))
             self.running.cancel()
 
     def remember(self, options: ExportOptions) -> None:
@@ -235,7 +241,7 @@ class Exporter(QObject):
 def free_stem(folder: Path, stem: str, formats: tuple[str, ...]) -> str:
     """`stem`, or `stem`-2, -3 …: the first under which none of the files exists."""
     number, candidate = 1, stem
-    while any((folder / f"{candidate}.{f}").exists() for f in formats):
+    while any(is_there(folder / f"{candidate}.{f}") for f in formats):
         number += 1
         candidate = f"{stem}-{number}"
     return candidate

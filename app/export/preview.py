@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy
 
 from app.engine import LOST
 from app.export.panel_files import picture
-from app.export.subjects import PANEL, message_of
+from app.export.subjects import FIGURES, PANEL, message_of
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from model.protocol.errors import DecoderscopeError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Progress
 
-FIGURES = frozenset({"png", "svg", "pdf"})
 SMALLEST = QSize(360, 320)
 MIN_DPI, MAX_DPI = 36, 1200
 

@@ -22,11 +22,13 @@ from PySide6.QtWidgets import (
 from app.amounts import size
 from app.export.exporter import default_folder
 from app.export.files import FileExport
+from app.export.places import is_there, typed_path
 from app.export.subjects import safe_stem
 from app.i18n import tr
 from app.notify import QUIET_CODES
-from app.state.model_desk import RUN_SUFFIX
+from model.protocol.errors import DecoderscopeError
 from model.protocol.export_requests import ExportRun, RunContents
+from model.protocol.file_writing import RUN_SUFFIX, named
 from model.protocol.run_file_requests import GetRunSizes, RunSizesReply
 
 if TYPE_CHECKING:
@@ -88,9 +90,8 @@ class SaveRunDialog(QDialog):
 
     @property
     def path(self) -> Path:
-        """Where it goes, with the suffix of run files."""
-        path = Path(self.path_edit.text().strip()).expanduser()
-        return path if path.suffix == RUN_SUFFIX else path.with_name(path.name + RUN_SUFFIX)
+        """Where it goes, with the suffix of run files. Raises NoSuchUserError and FileWriteError."""
+        return named(typed_path(self.path_edit.text().strip()), RUN_SUFFIX)
 
     def save(self) -> None:
         """Writes the file; one that is there is replaced, as the dialog says."""
@@ -140,10 +141,18 @@ class SaveRunDialog(QDialog):
             self.path_edit.setText(path)
 
     def _on_path(self) -> None:
-        good = bool(self.path_edit.text().strip())
+        note, good = "", bool(self.path_edit.text().strip())
+        if good:
+            try:
+                path, typed = self.path, Path(self.path_edit.text().strip()).name
+                if is_there(path):
+                    note = tr("{name} exists and will be replaced.", name=path.name)
+                elif path.name not in {typed, typed + RUN_SUFFIX}:
+                    note = tr("The file will be called {name}.", name=path.name)
+            except DecoderscopeError as error:
+                note, good = str(error), False
         self.save_button.setEnabled(good and self.export is None)
-        there = good and self.path.exists()
-        self.note.setText(tr("This file exists and will be replaced.") if there else "")
+        self.note.setText(note)
 
     def _on_sizes(self, reply: RunSizesReply, _arrays: Arrays) -> None:
         for contents, button in self.choices.items():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.context import AppContext
     from app.panels.base import Panel
 
+FIGURES = frozenset({"png", "svg", "pdf"})
 PANEL = "panel"
 """A panel as it looks, and its tables: made by the window; every other kind is made by the engine."""
 STEM = "attention"
@@ -91,7 +92,8 @@ def message_of(want: Want, panel: Panel) -> FileRequest:
     message = own if own is not None and same else plain(want.kind, panel.ctx)
     changes: dict[str, Any] = {"formats": want.formats, "stem": want.stem}
     if isinstance(message, DrawnRequest):
-        changes |= {name: getattr(want, name) for name in ("theme", "colormap", "width", "height", "dpi")}
+        sizes = ("width", "height", "dpi") if FIGURES & set(want.formats) else ()  # a table has none
+        changes |= {name: getattr(want, name) for name in ("theme", "colormap", *sizes)}
     if isinstance(message, ExportAttention) and want.whole:
         changes |= {"rows": (0, 0), "cols": (0, 0)}
     if isinstance(message, ExportSheet):

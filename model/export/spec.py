@@ -7,32 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from model.colormaps import colormap_for
-from model.errors import BadValueError, DecoderscopeError
-from model.protocol.export_requests import DrawnRequest, FigureTheme
+from model.errors import BadValueError
+from model.protocol.export_requests import DrawnRequest, FigureTheme, figure_pixels
 
 PictureFormat = Literal["png", "svg", "pdf"]
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "svg", "pdf")
 
-MAX_SIDE = 16_384
-MAX_PIXELS = 100_000_000
 MIN_INCHES, MAX_INCHES = 0.5, 200.0
 MIN_DPI, MAX_DPI = 20, 2_400
 POINTS = 72.0
 """Points an inch."""
-
-
-class FigureTooLargeError(DecoderscopeError):
-    """More pixels than a figure may have."""
-
-    code = "figure_too_large"
-
-    def __init__(self, width: int, height: int) -> None:
-        self.width, self.height = width, height
-        super().__init__(
-            f"A picture of {width:,} × {height:,} pixels is over the limit of {MAX_SIDE:,} a side and "
-            f"{MAX_PIXELS // 1_000_000} million in all: ask for a smaller size or a lower resolution, or choose SVG or "
-            "PDF with a low one, which print sharp at any size."
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +35,7 @@ class FigureSpec:
                 raise BadValueError(name, inches, f"{MIN_INCHES:g} to {MAX_INCHES:g} inches")
         if not MIN_DPI <= self.dpi <= MAX_DPI:
             raise BadValueError("dpi", self.dpi, f"{MIN_DPI} to {MAX_DPI}")
-        wide, high = self.pixels
-        if max(wide, high) > MAX_SIDE or wide * high > MAX_PIXELS:
-            raise FigureTooLargeError(wide, high)
+        figure_pixels(self.width, self.height, self.dpi)
 
     @classmethod
     def of(cls, message: DrawnRequest) -> FigureSpec:
@@ -66,4 +48,4 @@ class FigureSpec:
     @property
     def pixels(self) -> tuple[int, int]:
         """(wide, high)."""
-        return max(1, round(self.width * self.dpi)), max(1, round(self.height * self.dpi))
+        return figure_pixels(self.width, self.height, self.dpi)

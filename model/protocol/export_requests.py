@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from model.errors import DecoderscopeError
 from model.protocol.attention_requests import HeadView, Scale, Stage
 from model.protocol.wire import Request, request
 
@@ -14,6 +15,30 @@ ActivationFormat = Literal["safetensors", "npz", "csv", "json"]
 RunFormat = Literal["dscope"]
 RunContents = Literal["text", "attention", "all"]
 FigureTheme = Literal["light", "dark", "transparent"]
+MAX_SIDE, MAX_PIXELS = 16_384, 100_000_000
+"""Of a picture, in pixels."""
+
+
+class FigureTooLargeError(DecoderscopeError):
+    """More pixels than a figure may have."""
+
+    code = "figure_too_large"
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        super().__init__(
+            f"A picture of {width:,} × {height:,} pixels is over the limit of {MAX_SIDE:,} a side and "
+            f"{MAX_PIXELS // 1_000_000} million in all: ask for a smaller size or a lower resolution, or choose SVG or "
+            "PDF with a low one, which print sharp at any size."
+        )
+
+
+def figure_pixels(width: float, height: float, dpi: int) -> tuple[int, int]:
+    """(wide, high) of a figure of so many inches. Raises FigureTooLargeError."""
+    wide, high = max(1, round(width * dpi)), max(1, round(height * dpi))
+    if max(wide, high) > MAX_SIDE or wide * high > MAX_PIXELS:
+        raise FigureTooLargeError(wide, high)
+    return wide, high
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,7 +129,7 @@ def named(path: Path, suffix: str) -> Path:
     stem = path.name[: -len(suffix)] if path.name.lower().endswith(suffix) else path.name
     if not stem.strip(" ."):
         raise FileWriteError(path, f"the name has nothing before its extension. Choose one such as run{suffix}")
-    if len(path.name.encode(errors="surrogateescape")) > MAX_NAME_BYTES:
+    if len(path.name.encode(errors="replace")) > MAX_NAME_BYTES:
         raise FileWriteError(path, _REASONS[errno.ENAMETOOLONG])
     return path.with_name(safe_name(stem + suffix))
 

@@ -158,6 +158,88 @@ def test_cancel_ends_the_export_and_leaves_no_file(
     dialog.reject()
 
 
+def test_a_cancel_says_so_at_once_and_an_export_that_does_not_end_holds_no_dialog(
+    qtbot: QtBot,
+    bench: Bench,
+    exporter: Exporter,
+    panel: AttentionPanel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dialog = opened(qtbot, panel, tmp_path)
+    bench.engine.held = True
+    dialog.export()
+    assert exporter.running is not None
+    monkeypatch.setattr(exporter.running, "cancel", lambda: None)  # an engine that does not hear
+    dialog.reject()
+    assert dialog.isVisible() and dialog.progress_note.text() == bench.notify.last == "Stopping …"
+    dialog.reject()
+    assert not dialog.isVisible()
+    other = opened(qtbot, panel, tmp_path)
+    assert not other.export_button.isEnabled() and "An export is under way." in other.note.text()
+    monkeypatch.undo()
+    with qtbot.waitSignal(exporter.ended, timeout=5000):
+        exporter.cancel()
+    assert other.export_button.isEnabled() and "under way" not in other.note.text() and other.isVisible()
+    other.reject()
+
+
+@pytest.mark.parametrize(
+    ("typed", "stem", "said"),
+    [
+        ("\U0001f600", "attention", "No character of this name can be used: the files will be called attention."),
+        ("\u202e", "attention", "No character of this name"),
+        ("a\u202eb", "a-b", "The files will be called a-b."),
+        (".hid", "hid", "The files will be called hid."),
+        ("x" * 400, "x" * 120, "The files will be called xxx"),
+        (" plain ", "plain", ""),
+        ("attention", "attention", ""),
+    ],
+)
+def test_a_name_that_is_changed_is_told_and_is_the_one_asked_about(
+    qtbot: QtBot,
+    panel: AttentionPanel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    stem: str,
+    said: str,
+) -> None:
+    dialog = opened(qtbot, panel, tmp_path)
+    dialog.name_edit.setText(typed)
+    assert said in dialog.note.text()
+    assert bool(said) is ("called" in dialog.note.text())
+    (tmp_path / f"{stem}.csv").write_text("mine")
+    asked: list[list[str]] = []
+    monkeypatch.setattr(dialog, "_may_replace", asked.append)
+    dialog.export()
+    assert asked == [[f"{stem}.csv"]]
+    dialog.reject()
+
+
+@pytest.mark.parametrize("folder", ["~nobody-of-this-name/out", "~nobody-of-this-name"])
+def test_a_folder_of_no_user_is_refused_while_it_is_typed(qtbot: QtBot, panel: AttentionPanel, folder: str) -> None:
+    dialog = opened(qtbot, panel, Path(folder))
+    assert not dialog.export_button.isEnabled()
+    assert "~nobody-of-this-name: there is no such user" in dialog.note.text()
+    exporter = Exporter.shared(panel.ctx)
+    exporter.remember(ExportOptions(formats=("csv",), folder=folder))
+    with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
+        exporter.again(panel)
+    assert blocker.args == [[]]
+    dialog.reject()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 300, "\ud800", "a" * 5000])
+def test_a_folder_that_no_system_takes_is_refused(
+    qtbot: QtBot, exporter: Exporter, panel: AttentionPanel, tmp_path: Path, name: str
+) -> None:
+    exporter.remember(ExportOptions(formats=("csv",), folder=str(tmp_path / name)))
+    with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
+        exporter.again(panel)
+    assert blocker.args == [[]] and not list(tmp_path.glob("a*"))
+
+
 def test_nothing_to_write_cannot_be_exported(qtbot: QtBot, panel: AttentionPanel, tmp_path: Path) -> None:
     dialog = opened(qtbot, panel, tmp_path)
     for box in dialog.boxes.values():

@@ -69,6 +69,12 @@ def saved(qtbot: QtBot, application: Application, path: Path, contents: RunConte
     [dialog] = dialogs()
     qtbot.waitUntil(lambda: "·" in dialog.choices["all"].text())
     dialog.choices[contents].click()
+    for odd in (".", "/", "..", "~nobody-of-this-name/a", "/tmp/" + "x" * 300, str(path.parent)):
+        dialog.path_edit.setText(odd)  # names no file can have
+        assert not dialog.save_button.isEnabled() and dialog.note.text()
+    for odd, name in (("a:b", "a-b"), ("a\0b", "ab"), ("\ud800", "export")):
+        dialog.path_edit.setText(str(path.parent / odd))
+        assert dialog.save_button.isEnabled() and dialog.note.text() == f"The file will be called {name}.dscope."
     dialog.path_edit.setText(str(path.with_suffix("")))
     assert dialog.note.text() == ""
     QTest.mouseClick(dialog.save_button, Qt.MouseButton.LeftButton)

@@ -218,7 +218,15 @@ def test_a_figure_too_large_is_refused_with_the_reason_and_nothing_is_written(
     dialog.folder_edit.setText(str(tmp_path / "out"))
     dialog.width_box.setValue(60)
     dialog.dpi_box.setValue(1200)
-    with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:
+    assert not dialog.export_button.isEnabled()
+    assert "72,000" in dialog.note.text() and "lower resolution" in dialog.note.text()
+    dialog.boxes["json"].setChecked(True)
+    for name in ("png", "svg", "pdf"):
+        dialog.boxes[name].setChecked(False)
+    assert dialog.export_button.isEnabled()  # numbers have no size
+    dialog.boxes["png"].setChecked(True)
+    assert not dialog.export_button.isEnabled()
+    with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:  # asked in spite of that
         dialog.export()
     assert ended.args == [[]]
     assert "72,000" in told[0].message

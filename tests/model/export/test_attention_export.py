@@ -17,10 +17,9 @@ from model.errors import BadValueError, CancelledError, UnknownNameError
 from model.export.attention import Tile, attention_files
 from model.export.files import ExportedFile
 from model.export.raster import Float32, pool
-from model.export.spec import FigureTooLargeError
 from model.export.subject import Subject, view_title
 from model.protocol.attention_requests import HeadView
-from model.protocol.export_requests import ExportAttention
+from model.protocol.export_requests import ExportAttention, FigureTooLargeError
 from model.protocol.file_writing import IncomingFiles
 from model.protocol.values import ModelInfo, SamplerSettings
 from tests.model.export.examples import attention, pieces

@@ -29,10 +29,10 @@ from model.export.palette import PALETTES
 from model.export.png import BAND_BYTES, encode
 from model.export.raster import enlarge, pool
 from model.export.render import LAYOUT_TABLES, glyphs_alone, render
-from model.export.spec import PICTURE_FORMATS, FigureSpec, FigureTooLargeError, PictureFormat
+from model.export.spec import PICTURE_FORMATS, FigureSpec, PictureFormat
 from model.export.under_way import nothing
 from model.protocol.attention_requests import Scale
-from model.protocol.export_requests import FigureTheme
+from model.protocol.export_requests import FigureTheme, FigureTooLargeError
 from tests.model.export.examples import ODD_PIECES, PIECES, heat_map
 
 needs_poppler = pytest.mark.skipif(shutil.which("pdftotext") is None, reason="poppler-utils is not installed")

@@ -20,9 +20,8 @@ from PIL import Image
 from model.errors import BadValueError, CancelledError, UnknownNameError
 from model.export.making import make_files
 from model.export.run_figures import export_figure
-from model.export.spec import FigureTooLargeError
 from model.protocol.attention_requests import HeadView
-from model.protocol.export_requests import DrawnRequest, ExportAttention, ExportSheet
+from model.protocol.export_requests import DrawnRequest, ExportAttention, ExportSheet, FigureTooLargeError
 from model.protocol.figure_requests import (
     ExportKvGrowth,
     ExportLens,
