@@ -349,7 +349,9 @@ def test_the_readout_says_what_its_figures_are(
 ) -> None:
     bench, panel = shown(qtbot, tmp_path, llama()[1])
     panel.ctx.theme.set_text_scale(scale)
-    bench.kept[0].resize(width, 500)
+    dock = bench.kept[0]
+    assert isinstance(dock, PanelScroll)
+    dock.resize(width, 500)
     settled(qtbot, bench, panel)
     qtbot.waitUntil(lambda: panel.where.width() <= width)
     cell = panel.map.heat.selected
