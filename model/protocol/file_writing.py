@@ -131,7 +131,8 @@ def named(path: Path, suffix: str) -> Path:
         raise FileWriteError(path, f"the name has nothing before its extension. Choose one such as run{suffix}")
     if len(path.name.encode(errors="replace")) > MAX_NAME_BYTES:
         raise FileWriteError(path, _REASONS[errno.ENAMETOOLONG])
-    return path.with_name(safe_name(stem + suffix))
+    name = safe_name(stem + suffix)
+    return path.with_name(name if name.endswith(suffix) else f"export{suffix}")  # nothing of the stem was left
 
 
 def require_place(path: Path, *, overwrite: bool) -> None:

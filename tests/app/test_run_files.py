@@ -72,7 +72,7 @@ def saved(qtbot: QtBot, application: Application, path: Path, contents: RunConte
     for odd in (".", "/", "..", "~nobody-of-this-name/a", "/tmp/" + "x" * 300, str(path.parent)):
         dialog.path_edit.setText(odd)  # names no file can have
         assert not dialog.save_button.isEnabled() and dialog.note.text()
-    for odd, name in (("a:b", "a-b"), ("a\0b", "ab"), ("\ud800", "export")):
+    for odd, name in (("a:b", "a-b"), ("a\0b", "ab"), ("\u0007", "export")):
         dialog.path_edit.setText(str(path.parent / odd))
         assert dialog.save_button.isEnabled() and dialog.note.text() == f"The file will be called {name}.dscope."
     dialog.path_edit.setText(str(path.with_suffix("")))

@@ -27,6 +27,7 @@ from model.protocol.file_writing import (
     FileExistsAlreadyError,
     FileWriteError,
     IncomingFiles,
+    named,
     safe_name,
     safe_stem,
 )
@@ -371,3 +372,11 @@ def test_odd_names_are_written(tmp_path: Path, name: str) -> None:
     [path] = write(tmp_path, name, b"1")
     assert path.suffix == Path(name).suffix
     assert everything(tmp_path) == {path.name: b"1"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [("a", "a"), ("a.RUN", "a"), ("a:b", "a-b"), ("a\0b", "ab"), ("\ud800", "export"), ("\x07", "export")],
+)
+def test_a_named_place_has_a_name_that_can_be_written(tmp_path: Path, typed: str, name: str) -> None:
+    assert named(tmp_path / typed, ".run") == tmp_path / f"{name}.run"
