@@ -266,7 +266,10 @@ class RunBar(QToolBar):
         if model is None:
             self.model.set_parts(tr("No model"), "")
         else:
+            session = self._session
             hint = tr("recorded") if model.recorded else f"{model.dtype} · {model.device}"
+            if session.engine_status == "ready" and not session.desk.loaded and not session.busy:
+                hint = tr("not in the engine")
             self.model.set_parts(model.name, hint)
             self.model.setToolTip(plain_tip(f"{model.name} · {hint}"))
         self.readout.set_session(self._session)
