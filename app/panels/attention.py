@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QSplitter
 from app.commands import Command
 from app.i18n import tr
 from app.panels.attention_controls import AttentionControls
-from app.panels.attention_copy import attention_tables
+from app.panels.attention_copy import attention_tables, measure_table
 from app.panels.attention_grid import MapGrid
 from app.panels.attention_map import MapView
 from app.panels.attention_side import SideView
@@ -159,7 +159,9 @@ class AttentionPanel(Panel):
         self.main.show_table(shown=not self.main.as_table)
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
-        attention_tables(self, self.main.heat, self.ctx.selection.view, done)
+        measure = self.side.grid.measure
+        marks = [] if measure is None else [measure_table(*measure)]
+        attention_tables(self, self.main.heat, self.ctx.selection.view, lambda found: done([*found, *marks]))
 
     def figure(self, formats: tuple[str, ...], theme: str, stem: str) -> Request | None:
         from app.export.subjects import plain  # noqa: PLC0415 - not before it is asked for

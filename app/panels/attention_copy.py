@@ -118,6 +118,13 @@ def attention_tables(panel: Panel, heat: HeatMap, view: HeadView, done: Callable
     follow()
 
 
+def measure_table(name: str, values: NDArray[np.float32]) -> Table:
+    """A measure (layers, heads) of every head, a head a line."""
+    lines = [["layer", "head", name]]
+    lines += [[str(layer), str(head), number(float(value))] for (layer, head), value in np.ndenumerate(values)]
+    return tr("heads by {measure}", measure=name), lines
+
+
 def table_text(rows: list[str], cols: list[str], values: NDArray[np.float32]) -> str:
     """Tab-separated lines with the tokens as first line and first column; masked cells are empty."""
     lines = ["\t".join(["", *(clean(piece) for piece in cols)])]

@@ -115,6 +115,11 @@ class HeadGrid(PointedSheet[Head]):
             self._relayout()
         self.viewport().update()
 
+    @property
+    def measure(self) -> tuple[str, NDArray[np.float32]] | None:
+        """What heads are marked with: its name and (layers, heads)."""
+        return None if self._metric is None else (self._metric_name, self._metric)
+
     def set_selected(self, layer: int | None, head: int | None) -> None:
         """The head that is looked at; with a layer only (mean, max), the layer's row."""
         chosen = None if layer is None else (layer, -1 if head is None else head)

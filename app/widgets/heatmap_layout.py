@@ -74,12 +74,13 @@ def lay_out(
         if closer.height() > area.height():
             strips, area, rooms = strips[1:], closer, closer_rooms
     readout, bar_rect = strips[0].readout, strips[0].bar
-    if not readout.isNull():
+    if not (readout.isNull() and bar_rect.isNull()):
         # The strips follow the matrix, so that they are read together.
-        shift = min(0.0, area.bottom() + 6 - min(readout.top(), bar_rect.top() if not bar_rect.isNull() else math.inf))
+        tops = [strip.top() for strip in (readout, bar_rect) if not strip.isNull()]
+        shift = min(0.0, area.bottom() + 6 - min(tops))
         readout.translate(0, shift)
         bar_rect.translate(0, shift)
-        if bar_rect.top() == readout.top():
+        if bar_rect.top() == readout.top() and not readout.isNull():
             # The bar ends with the matrix where the readout has room for it.
             least = rect.left() + READOUT_LEAST * theme.text_scale + STRIP_GAP + bar_rect.width()
             bar_rect.moveRight(min(bar_rect.right(), max(area.right(), least)))

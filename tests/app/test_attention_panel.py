@@ -398,3 +398,21 @@ def test_a_part_is_drawn_with_the_levels_of_the_whole(qtbot: QtBot, bench: Bench
     assert heat.bar is not None
     assert bar is not None
     assert heat.bar.values == bar.values
+
+
+def test_a_measure_of_heads_is_among_the_tables(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (1000, 700))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    values = np.linspace(0, 1, 36, dtype=np.float32).reshape(6, 6)
+    found: list[tuple[str, list[list[str]]]] = []
+    for measure in (None, values):
+        panel.side.grid.set_metric(measure, "entropy")
+        found.clear()
+        panel.tables(found.extend)
+        qtbot.waitUntil(lambda: bool(found))
+        assert len([name for name, _ in found if "entropy" in name]) == (measure is not None)
+    lines = dict(found)["heads by entropy"]
+    assert lines[0] == ["layer", "head", "entropy"]
+    assert [np.float32(line[2]) for line in lines[1:]] == values.ravel().tolist()
+    assert lines[-1][:2] == ["5", "5"]
