@@ -10,6 +10,9 @@ EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 ENGINE_SIDE = frozenset(
     {"run", "export", "models", "record-check", "doctor", "bench", "engine", "--version", "--help", "-h"}
 )
+WITHOUT_ONE = (
+    "`decoderscope tour --out DIR` walks the main job in an offscreen window; run, export, models and doctor need none."
+)
 # What a frozen program, which has no interpreter to hand a script to, starts itself as.
 CHILDREN = {"chat-template": "model.checkpoint.chat_child", "tokenizer": "model.checkpoint.tokenizer_child"}
 
@@ -42,9 +45,19 @@ def _main() -> int:
     problem = trouble_with(arguments)
     if problem:
         return complain(problem)
+    _end_on_ctrl_c()
     from app.main import run  # noqa: PLC0415
 
     return run(arguments)
+
+
+def _end_on_ctrl_c() -> None:
+    """Until the window takes signals itself, at its first paint, it holds nothing that an end could leave behind; and
+    Qt's libraries do not bear an exception while they come in: they abort."""
+    import signal  # noqa: PLC0415
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(EXIT_INTERRUPTED))
 
 
 def _open_closed() -> None:
@@ -79,14 +92,11 @@ def trouble_with(arguments: Sequence[str]) -> str:
 
 def no_display() -> str:
     """Where there is no display a window would end in Qt's abort: says so and what can be done; else empty."""
-    if not sys.platform.startswith("linux") or any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-    ):
+    platforms = os.environ.get("QT_QPA_PLATFORM", "")
+    shown = not all(name.partition(":")[0].startswith(("xcb", "wayland")) for name in platforms.split(";") if name)
+    if not sys.platform.startswith("linux") or shown or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
         return ""
-    return (
-        "there is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set). `decoderscope tour --out DIR` walks "
-        "the main job in an offscreen window; run, export, models and doctor need none."
-    )
+    return f"there is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set). {WITHOUT_ONE}"
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMessageHandler, qWarning
 from PySide6.QtWidgets import QApplication
 
 from app import i18n
+from app.__main__ import EXIT_ERROR, WITHOUT_ONE, complain
 from app.commands import CommandRegistry
 from app.notify import Notifier
 from app.settings import Settings, config_folder
@@ -132,11 +133,41 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="decoderscope", description="A microscope for decoder-only language models.")
     parser.add_argument("source", nargs="?", default="", help="a .gguf file, a model folder or a hub id to open")
     options = parser.parse_args(list(arguments))
-    application = create(options.source, [sys.argv[0]])
+    with no_abort():
+        application = create(options.source, [sys.argv[0]])
+    application.window.firstPaint.connect(lambda: _take_signals(application.qt))
     spare_collector(application.window)
     application.window.show()
     QTimer.singleShot(0, lambda: _guard(application))
     return application.qt.exec()
+
+
+@contextlib.contextmanager
+def no_abort() -> Iterator[None]:
+    """Inside, Qt's end of the program where it can open no window is one line on stderr and exit code 2."""
+    said: list[str] = []
+
+    def hear(kind: QtMsgType, _context: QMessageLogContext, message: str | None) -> None:
+        if kind is not QtMsgType.QtFatalMsg:
+            said.append(message or "")
+            return
+        why = " ".join((said[0] if said else message or "").split())
+        complain(f"no window can be opened here: {why.rstrip('.')}. {WITHOUT_ONE}")
+        os._exit(EXIT_ERROR)
+
+    before = qInstallMessageHandler(hear)
+    try:
+        yield
+    finally:
+        qInstallMessageHandler(before)
+        for message in said:
+            qWarning(message)
+
+
+def _take_signals(qt: QApplication) -> None:
+    from app.health import crash  # noqa: PLC0415 - logging can wait until the window is up
+
+    crash.quit_on_signals(qt)
 
 
 def spare_collector(window: MainWindow) -> None:
@@ -151,7 +182,6 @@ def _guard(application: Application) -> None:
 
     kept = report.keep_last_crash()
     crash.install(application.notify)
-    crash.quit_on_signals(application.qt)
     if kept is not None:
         notice = i18n.tr("The last window crashed. A report is in {path}.", path=kept)
         application.notify.tell(notice) if application.ctx else application.settings.notices.append(notice)

@@ -27,6 +27,7 @@ PROMPT = "The animal didn't cross the street because it was too wide"
 STEPS = 8
 HEADS = ((13, 8), (14, 8), (14, 7))
 FORMATS = ("png", "svg", "pdf", "csv", "npz")
+SMALLEST, LARGEST = (400, 300), 8000
 START_SECONDS, STEP_SECONDS = 240.0, 120.0
 
 
@@ -279,12 +280,26 @@ def _tell_qt(_kind: object, _context: object, text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
 
+def _size(text: str) -> tuple[int, int]:
+    """The option's type: a window that its panels fit into and that a picture can hold."""
+    words = text.split("x")
+    if len(words) != 2 or not all(word.isascii() and word.isdecimal() and len(word) < 6 for word in words):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a width and a height such as 1400x900")
+    width, height = (int(word) for word in words)
+    if not (SMALLEST[0] <= width <= LARGEST and SMALLEST[1] <= height <= LARGEST):
+        smallest = "x".join(map(str, SMALLEST))
+        raise argparse.ArgumentTypeError(f"{text} is not from {smallest} to {LARGEST}x{LARGEST}")
+    return width, height
+
+
 def main(arguments: Sequence[str]) -> int:
     """The command; prints the paths of what it made. 0, or 1 with a sentence when a step failed."""
     parser = argparse.ArgumentParser(prog="decoderscope tour", description="Walks the main job in the real window.")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for pictures and exports (default: out)")
     parser.add_argument("--theme", choices=("dark", "light", "both"), default="both", help="default: both")
-    parser.add_argument("--size", default="1400x900", help="of the window, in pixels (default: 1400x900)")
+    parser.add_argument(
+        "--size", type=_size, default=(1400, 900), metavar="WxH", help="of the window, in pixels (default: 1400x900)"
+    )
     options = parser.parse_args(list(arguments))
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -296,9 +311,8 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="decoderscope-tour-") as config:
         os.environ["DECODERSCOPE_CONFIG"] = config  # the person's own preferences are neither read nor changed
         try:
-            width, _, height = options.size.partition("x")
             options.out.mkdir(parents=True, exist_ok=True)
-            files = run(options.out.resolve(), themes, (int(width), int(height)))
+            files = run(options.out.resolve(), themes, options.size)
         except (TourError, OSError, ValueError) as error:
             sys.stderr.write(f"error: the tour stopped: {error}\n")
             return 1

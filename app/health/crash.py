@@ -116,7 +116,7 @@ def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str | 
 
 
 def quit_on_signals(application: QApplication) -> None:
-    """SIGINT and SIGTERM close the window as a person would."""
+    """SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP close the window as a person would."""
     import socket  # noqa: PLC0415 - only where signals are handled
 
     near, far = socket.socketpair()
@@ -134,8 +134,9 @@ def quit_on_signals(application: QApplication) -> None:
 
     notifier.activated.connect(wake)
     signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, note)
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, note)
 
     # A slot that is a bound method keeps its object only weakly, and a collected socket would read as a signal.
     def close() -> None:

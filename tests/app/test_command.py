@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +67,48 @@ def test_the_code_of_a_mistake_is_the_same_where_nobody_hears_it(closed: str) ->
         line = f"{sys.executable} -m app {arguments} {closed}"
         done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, done.stderr) == (code, ""), arguments
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="displays of X and Wayland")
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"QT_QPA_PLATFORM": "xcb"}, "there is no display here"),
+        ({"QT_QPA_PLATFORM": "wayland;xcb"}, "there is no display here"),
+        ({"DISPLAY": ":7771"}, "no window can be opened here: could not connect to display :7771."),
+        ({"QT_QPA_PLATFORM": "nonsense"}, "no window can be opened here: Could not find the Qt platform plugin"),
+    ],
+)
+def test_a_display_that_is_none_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], words: str
+) -> None:
+    """Where Qt would end the program with an abort."""
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = program()
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"error: {words}") and "decoderscope tour --out DIR" in done.stderr
+
+
+@pytest.mark.parametrize("when", ["PySide6.QtCore", "app.window", "PySide6.QtWidgets"])
+def test_ctrl_c_while_the_window_comes_up_is_quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
+    code = "import sys, signal\nsys.argv = ['decoderscope']\nfrom app.__main__ import main\nclass Finder:\n"
+    code += f"    def find_spec(self, name, *_):\n        if name == {when!r}:\n"
+    code += "            signal.raise_signal(signal.SIGINT)\nsys.meta_path.insert(0, Finder())\nsys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "size", ["0x0", "999999x999999", "399x300", "8001x900", "1400", "axb", "1e3x900", "-1x5", "１400x900"]
+)
+def test_a_window_size_that_is_none_is_refused_before_anything_is_made(tmp_path: Path, size: str) -> None:
+    done = program("tour", "--size", size, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2 and "--size" in done.stderr and done.stderr.count("\n") <= 4
+    assert not (tmp_path / "out").exists()

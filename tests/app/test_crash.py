@@ -69,7 +69,7 @@ def wait_for_child(process: subprocess.Popen[str]) -> psutil.Process:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are Unix's")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)])
 @pytest.mark.usefixtures("qapp")
 def test_a_signal_closes_the_window_and_ends_the_engine(tmp_path: Path, number: int) -> None:
     with start(tmp_path / "config") as process:
