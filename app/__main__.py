@@ -80,6 +80,10 @@ def complain(problem: str) -> int:
 def trouble_with(arguments: Sequence[str]) -> str:
     """Why the window can't be opened with these arguments here; empty when it can be tried."""
     more = "(see decoderscope --help)"
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return "the folder this was started in no longer exists: change to another one and try again."
     if unknown := [argument for argument in arguments if argument.startswith("-")]:
         return f"{unknown[0]!r} is not an option of the window {more}"
     if len(arguments) > 1:

@@ -14,12 +14,13 @@ from model import panics
 from model.cli import COMMANDS
 from model.cli.command import Parser, UsageError
 from model.cli.output import OutputError, give_up_output, lost_asides, open_closed, told_output
-from model.errors import DecoderscopeError, shown_ends
+from model.errors import DecoderscopeError, LackingError, shown_ends
 from model.version import product_version
 
 PROG = "decoderscope"
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PIPE = 2, 130, 141
 TRACEBACK_VARIABLE = "DECODERSCOPE_TRACEBACK"
+NO_MEMORY = "Memory ran out: take a shorter prompt, a smaller dtype or a smaller model."
 
 
 def parser() -> Parser:
@@ -39,6 +40,15 @@ def parser() -> Parser:
         command.arguments(one)
         one.set_defaults(run=command.run)
     return made
+
+
+class NoFolderError(DecoderscopeError):
+    """The folder a command was started in has been removed."""
+
+    code = "no_folder"
+
+    def __init__(self) -> None:
+        super().__init__("The folder this was started in no longer exists: change to another one and try again.")
 
 
 class EndedError(KeyboardInterrupt):
@@ -103,12 +113,16 @@ def _told(arguments: Sequence[str] | None) -> int:
     except DecoderscopeError as error:
         return _fail(str(error))
     except MemoryError:
-        return _fail("Memory ran out: take a shorter prompt, a smaller dtype or a smaller model.")
+        return _fail(NO_MEMORY)
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         if type(error).__name__ == "OutOfMemoryError":
             return _fail("The device's memory ran out: take a shorter prompt, a smaller dtype or another device.")
+        if isinstance(error, RuntimeError) and "out of memory" in str(error):  # of a library on this machine
+            return _fail(NO_MEMORY)
+        if (lacking := LackingError.of(error)) is not None:
+            return _fail(str(lacking))
         reason = shown_ends(f"{type(error).__name__}: {error}", 400)
         return _fail(f"Something went wrong: {reason} (set {TRACEBACK_VARIABLE}=1 to see where)")
 
@@ -124,11 +138,21 @@ def _run(arguments: Sequence[str] | None) -> int:
     # The engine writes nothing to a disk: its end, which the window may ask for, needs no turn of its own.
     if options.command == "engine":
         return int(options.run(options))
+    _require_folder()
     quiet = nullcontext() if os.environ.get(TRACEBACK_VARIABLE) else panics.silenced()
     with _ended_by_signals(), quiet:
         code: int = options.run(options)
         sys.stdout.flush()
     return code
+
+
+def _require_folder() -> None:
+    """Raises NoFolderError where the working folder is gone: relative paths lead nowhere, and oneMKL ends the process
+    without a word of ours."""
+    try:
+        os.getcwd()  # noqa: PTH109 - Path's is the same
+    except FileNotFoundError as error:
+        raise NoFolderError from error
 
 
 def _fail(sentence: str) -> int:

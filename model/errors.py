@@ -7,10 +7,13 @@ and what to do. `str(error)` is that sentence; no caller adds words of its own.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 from pathlib import PurePath
 
 _SHOWN = 200
+_NO_ROOM = ("failed to map segment", "annot allocate memory", "paging file is too small")
+"""Of the loaders of Linux, of BSDs, of Windows."""
 
 
 def shown(text: object, limit: int = 100) -> str:
@@ -63,6 +66,24 @@ class UnknownNameError(DecoderscopeError):
         near = difflib.get_close_matches(name[:_SHOWN], self.known, n=3)
         hint = f" Did you mean {' or '.join(repr(item) for item in near)}?" if near else ""
         super().__init__(f"There is no {kind} called {shown(name)!r}.{hint}")
+
+
+class LackingError(DecoderscopeError):
+    """Something the system gives out is used up, where no file or request is to blame."""
+
+    code = "lacking"
+
+    @classmethod
+    def of(cls, error: BaseException) -> LackingError | None:
+        """What a library's or the system's error says in its own words; None where it says something else."""
+        if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+            return cls("Too many files are open: raise the limit (ulimit -n), or close other programs.")
+        if isinstance(error, ImportError) and any(words in str(error) for words in _NO_ROOM):
+            return cls(
+                "There is not enough memory to start: raise the limit if there is one (ulimit -v), or close other "
+                "programs."
+            )
+        return None
 
 
 class NoRunError(DecoderscopeError):

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from model.checkpoint.errors import WeightsCutError
-from model.errors import CancelledError, DecoderscopeError
+from model.errors import CancelledError, DecoderscopeError, LackingError
 from model.frame_writer import FrameWriter
 from model.handler_registry import HANDLERS, EngineContext, Handlers
 from model.jobs import Job, PreemptedError, Scheduler
@@ -223,6 +223,8 @@ class Server:
             if is_out_of_memory(error):
                 return None, OutOfMemoryError(method, self._device())
             log.exception("%s failed", method)
+            if (lacking := LackingError.of(error)) is not None:
+                return None, lacking
             if type(error).__name__ == "AcceleratorError":
                 return None, DeviceFailedError(method, self._device(), str(error))
             return None, ErrorInfo(

@@ -28,6 +28,10 @@ def run(options: argparse.Namespace) -> int:
     """Serves until the other side is gone."""
     if sys.stdin.isatty():
         raise UsageError("the engine speaks to a window, not to a terminal: start the window, or give it this command")
+    try:
+        os.getcwd()  # noqa: PTH109 - Path's is the same
+    except FileNotFoundError:  # the window's folder is gone; oneMKL would end this process for it
+        os.chdir(os.path.abspath(os.sep))  # noqa: PTH100 - no path of Python's is needed
     from model.process import wait_asleep  # noqa: PLC0415 - with psutil, which only an engine needs
 
     wait_asleep()

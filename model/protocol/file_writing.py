@@ -48,6 +48,8 @@ _REASONS = {
     errno.ENOENT: "the folder does not exist. Choose another one, or make it first",
     errno.ENOTDIR: "a part of the path is not a folder. Choose another folder",
     errno.ENAMETOOLONG: "the name is too long. Choose a shorter one",
+    errno.EMFILE: "too many files are open. Raise the limit (ulimit -n), or close other programs",
+    errno.ENFILE: "too many files are open. Close other programs",
     errno.EIO: "the disk reported an error. Choose another one",
 }
 

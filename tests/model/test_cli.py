@@ -354,6 +354,25 @@ def test_a_stderr_that_takes_nothing_changes_nothing(tiny: Path, tmp_path: Path,
     assert (refused.returncode, refused.stdout) == (2, "")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the limits of Linux")
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("ulimit -n 20", "error: Too many files are open: raise the limit (ulimit -n), or close other programs.\n"),
+        ("ulimit -v 400000", "error: There is not enough memory to start: raise the limit if there is one (ulimit -v)"),
+        ("mkdir gone && cd gone && rmdir ../gone", "error: The folder this was started in no longer exists: change to"),
+    ],
+)
+def test_what_the_system_does_not_give_is_one_sentence(tiny: Path, tmp_path: Path, limit: str, said: str) -> None:
+    line = f'{limit} && "$@" export --model {tiny} --prompt a --layer 0 --head 0 --format png --out {tmp_path}'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND],
+        env=os.environ | ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+    assert done.stdout == "" and list(tmp_path.iterdir()) == []
+
+
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
     arguments = ["run", "--model", str(tiny), "--prompt", "a", "--steps", "20", "--temperature", "0"]
     process = subprocess.Popen(
