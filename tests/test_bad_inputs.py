@@ -73,7 +73,8 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
     ),
     "sizes out of range": (
         f"{FILES} test_configurations_out_of_range_allocate_nothing",
-        (f"{CONFIG} test_a_bad_field_is_named test_a_config_checks_itself "
+        (f"{CONFIG} test_a_bad_field_is_named test_kinds_of_layers_that_are_no_words_are_refused_by_name "
+        "test_a_config_checks_itself "
         "test_gguf_numbers_are_checked_before_anything_is_computed_of_them"),
     ),
     "heads that do not divide": (f"{CONFIG} test_a_bad_field_is_named test_a_config_checks_itself",),
@@ -153,6 +154,9 @@ BAD_INPUTS: dict[str, tuple[str, ...]] = {
         f"{COMMANDS} test_a_place_nothing_can_be_saved_at_is_refused_before_the_model_is_opened",
         "model/test_cli.py test_an_output_that_is_full_is_named test_a_signal_leaves_nothing_half_written",
         "model/export/test_figures.py test_30000_pixels_are_refused_before_anything_is_drawn",
+        ("app/test_export_dialog.py test_a_name_that_is_changed_is_told_and_is_the_one_asked_about "
+        "test_a_folder_of_no_user_is_refused_while_it_is_typed test_a_folder_that_no_system_takes_is_refused"),
+        "app/test_take_away.py test_a_figure_too_large_is_refused_with_the_reason_and_nothing_is_written",
     ),
     "preferences that are corrupt, newer, not ours to write; a model that moved; two windows": (
         ("app/test_settings.py test_a_bad_file_gives_defaults_a_notice_and_a_backup "
@@ -205,6 +209,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         (f"{RUN} test_cancelling_a_prefill_keeps_whole_chunks_and_a_usable_run "
         "test_cancelling_a_step_leaves_the_run_as_it_was"),
         "app/test_engine.py test_a_cancel_is_seen_at_once_and_ends_the_request",
+        "model/export/test_figures.py test_a_figure_can_be_given_up_from_its_layout_to_its_last_bytes",
+        "model/export/test_run_figures.py test_every_figure_can_be_given_up_while_it_is_drawn",
+        "app/test_export_dialog.py test_a_cancel_says_so_at_once_and_an_export_that_does_not_end_holds_no_dialog",
     ),
     "the window lives while the engine works": (
         "app/test_engine.py test_large_answers_leave_the_window_its_turns",
