@@ -355,6 +355,8 @@ class ExportDialog(QDialog):
         renamed = name_words(self.name_edit.text().strip(), want.stem)
         busy = "" if self._exporter.running is None or self._under_way else tr("An export is under way.")
         self.note.setText("\n".join(filter(None, (busy, note, renamed, left_out))))
+        if self.note.width() > 0:  # a grid gives words that wrap the height of one line
+            self.note.setMinimumHeight(max(0, self.note.heightForWidth(self.note.width())))
         good = bool(want.formats) and bool(self.folder_edit.text().strip()) and bool(self.name_edit.text().strip())
         self.export_button.setEnabled(good and not problem and self._exporter.running is None)
         self._timer.start()
@@ -450,8 +452,8 @@ def left_out_words(kind: str, chosen: Sequence[str], panel: Panel) -> str:
         return ""
     if "CSV" in gone:
         other = tr("{title}: as on the screen, and its tables", title=tr(panel.title))
-        return tr("This can't be had as {formats}; “{other}” has tables.", formats=", ".join(gone), other=other)
-    return tr("This can't be had as {formats}.", formats=", ".join(gone))
+        return tr("No {formats} of this: see “{other}”.", formats=", ".join(gone), other=other)
+    return tr("No {formats} of this.", formats=", ".join(gone))
 
 
 def _choices(theme: Theme, label: str, items: list[tuple[Any, str]], current: object) -> ValueCombo:

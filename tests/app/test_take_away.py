@@ -245,7 +245,9 @@ def test_a_format_that_what_is_chosen_has_not_is_said(qtbot: QtBot, bench: Model
     assert "CSV" not in dialog.note.text()
     dialog.choose("text")
     assert "csv" not in dialog.want().formats
-    assert "can't be had as CSV" in dialog.note.text()
+    assert "No CSV of this: see “Timeline" in dialog.note.text()
+    qtbot.waitUntil(lambda: dialog.note.height() >= dialog.note.heightForWidth(dialog.note.width()))
+    assert dialog.note.height() > 2 * dialog.note.fontMetrics().height() - 4
     dialog.choose(PANEL)
     assert "csv" in dialog.want().formats
     assert "CSV" not in dialog.note.text()
