@@ -200,7 +200,7 @@ def test_the_copied_line_makes_the_view_again(
 
 def test_ctrl_e_exports_the_panel_with_the_focus(qtbot: QtBot, application: Application, tmp_path: Path) -> None:
     window, session = application.window, session_of(application)
-    for name, kind, focus in (("sampling", "sampler", "table"), ("timeline", "text", "table"), ("", "attention", "")):
+    for name, kind, focus in (("sampling", "sampler", "table"), ("timeline", "panel", "table"), ("", "attention", "")):
         qtbot.waitUntil(window.isActiveWindow)  # the dialog of before has gone
         (getattr(window.docks[name].panel, focus) if name else window).setFocus()
         QTest.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
