@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from app.commands import CommandRegistry
     from app.session import Session
     from app.theme import Theme
+    from model.protocol.values import ModelInfo
 
 HEIGHT = 28
 PADDING, TIGHT = 12, 8
@@ -246,6 +247,8 @@ class RunBar(QToolBar):
         self._wire("run.stop", self.stop)
         self._menu: Callable[[], QMenu] | None = None
         self._fitted = 0.0
+        self._opened: tuple[ModelInfo | None, str] = None, ""
+        self._whole_path = ""
         theme.changed.connect(self._fit)
         self.model.clicked.connect(self._open_menu)
         commands.refreshed.connect(self.refresh)
@@ -271,10 +274,22 @@ class RunBar(QToolBar):
             if session.engine_status == "ready" and not session.desk.loaded and not session.busy:
                 hint = tr("not in the engine")
             self.model.set_parts(model.name, hint)
-            self.model.setToolTip(plain_tip(f"{model.name} · {hint}"))
+            self.model.setToolTip(plain_tip(f"{model.name} · {hint}\n{self._path(model)}".rstrip()))
         self.readout.set_session(self._session)
         if self.readout.full_width() > self._fitted:
             self._fit()
+
+    def _path(self, model: ModelInfo) -> str:
+        """The whole path of the open model's folder or file, asked for once a model."""
+        from app.panels.model_card_words import source_path  # noqa: PLC0415 - after the first paint
+
+        assert self._session is not None
+        source = self._session.source
+        if (model, source) != self._opened:
+            self._opened = model, source
+            hello = self._session.hello
+            self._whole_path = source_path(model, source, hello.catalogue if hello is not None else ())
+        return self._whole_path
 
     @property
     def _buttons(self) -> tuple[tuple[str, BarButton], ...]:

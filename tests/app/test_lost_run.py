@@ -383,14 +383,15 @@ def test_an_engine_that_cannot_open_the_model_again_offers_no_run(window: Applic
         dialog.close()
     assert not session.can_run and not session.can_look
     model = window.window.run_bar.model
-    qtbot.waitUntil(lambda: model.toolTip().endswith("not in the engine"), timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: model.toolTip().splitlines()[0].endswith("not in the engine"), timeout=TIMEOUT)
     assert not window.commands.can("run.prefill")
     weights.with_name("away").rename(weights)
     press(window, "Open it again")
     qtbot.waitUntil(lambda: session.can_go_on and not session.busy, timeout=TIMEOUT)
     assert [token.id for token in session.path_tokens()] == ids
     assert offers(window, "Open it again") == []
-    qtbot.waitUntil(lambda: model.toolTip().endswith("cpu"), timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: model.toolTip().splitlines()[0].endswith("cpu"), timeout=TIMEOUT)
+    assert model.toolTip().splitlines()[1:] == [str(Path(session.source).absolute())]
 
 
 def test_with_another_model_open_there_is_nothing_to_bring_back(
