@@ -17,6 +17,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 from PySide6.QtCore import QObject
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from model.checkpoint import catalogue, fetch, paths
@@ -154,6 +156,25 @@ def _nothing_left_behind() -> Iterator[None]:
     yield
     if left := before.leftovers():
         pytest.fail("\n".join(left), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_looks() -> Iterator[None]:
+    """Gives each test the application as it was: the font and style sheet of another's theme (large text) would make
+    its widgets need other sizes, depending on what ran before."""
+    application = QApplication.instance()
+    font, sheet = None, ""
+    if isinstance(application, QApplication):
+        font, sheet = application.font(), application.styleSheet()
+    yield
+    application = QApplication.instance()
+    if not isinstance(application, QApplication):
+        return
+    font = font or QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
+    if application.styleSheet() != sheet:
+        application.setStyleSheet(sheet)
+    if application.font() != font:
+        application.setFont(font)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,11 +11,12 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QSizePolicy, QSpacerItem
 from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
+from app.theme import Theme
 from app.widgets.line_plot import PALE
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
@@ -300,6 +301,28 @@ def test_the_layout_follows_the_room_back_and_forth(qtbot: QtBot, tmp_path: Path
         dock.resize(1360, height)
         qtbot.waitUntil(lambda tall=tall: panel._arranged.startswith("tall" if tall else "low"))  # type: ignore[misc]
         qtbot.waitUntil(lambda height=height: panel.height() <= height)  # type: ignore[misc] # nothing is scrolled
+
+
+def test_the_layout_follows_the_room_where_the_panel_stays_as_high(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    dock = bench.kept[0]
+    assert isinstance(dock, PanelScroll)
+    panel.body.addItem(QSpacerItem(0, 1200, QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed))
+    for height, tall in ((760, True), (200, False), (760, True), (200, False)):
+        dock.resize(1360, height)
+        qtbot.waitUntil(lambda tall=tall: panel._arranged.startswith("tall" if tall else "low"))  # type: ignore[misc]
+        qtbot.wait(50)  # then it is as high as it needs, which is more than is seen of it in either size
+        assert panel.height() > 1200
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_no_test_hands_on_how_its_application_looks(qapp: QApplication, leaves: bool) -> None:
+    if leaves:
+        qapp.setFont(Theme("dark", text_scale=2.0).font("ui"))
+        qapp.setStyleSheet("QLabel { font-size: 26px; }")
+    else:
+        assert qapp.font().pixelSize() != 26
+        assert qapp.styleSheet() == ""
 
 
 @pytest.mark.parametrize(("family", "fields"), FAMILIES)
