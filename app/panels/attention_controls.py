@@ -81,18 +81,24 @@ class AttentionControls(QWidget):
         """Shows the selection's state."""
         selection, model = self._ctx.selection, self._ctx.session.model
         self.setEnabled(self._ctx.session.run is not None)
-        layers = [Choice(key=i, text=layer_text(i)) for i in range(selection.n_layers)]
+        layers = [
+            Choice(key=i, text=layer_text(i), brief=(tr("L {layer}", layer=i), str(i)))
+            for i in range(selection.n_layers)
+        ]
         self.layer.set_choices([*layers, Choice(key="all", text=layer_text("all"), short=tr("All"))])
         group = model.n_heads // model.n_kv_heads if model else 1
         shared = model is not None and model.n_kv_heads < model.n_heads
         single = selection.layer != "all"
         self.head.set_choices([
             *(
-                Choice(key=i, text=head_text(i), note=f"KV {i // group}" if shared else "", enabled=single)
+                Choice(
+                    key=i, text=head_text(i), brief=(tr("H {head}", head=i), str(i)),
+                    note=f"KV {i // group}" if shared else "", enabled=single,
+                )
                 for i in range(selection.n_heads)
             ),
-            Choice(key="mean", text=head_text("mean"), short=tr("Mean")),
-            Choice(key="max", text=head_text("max"), short=tr("Max")),
+            Choice(key="mean", text=head_text("mean"), short=tr("Mean"), brief=(tr("Mean"),)),
+            Choice(key="max", text=head_text("max"), short=tr("Max"), brief=(tr("Max"),)),
         ])  # fmt: skip
         self.layer.set_key(selection.layer)
         self.head.set_key(selection.head)
@@ -137,9 +143,12 @@ class AttentionControls(QWidget):
             selection.set_layer(layer)
 
     def _fit(self) -> None:
-        """Gives way, in this order: Pin and Export go into the menu, the stages become a list, the scale goes too."""
+        """Gives way, in this order: Pin and Export go into the menu, the stages become a list, the scale goes too,
+        layer and head are numbers."""
         room = self.width()
         optional = ((self.pin,), (self.export,), (self.stage,), (self.scale,))
+        for box in (self.layer, self.head):
+            box.set_brief(False)
         shown = [self.layer, self.head, self.stage, self.scale, self.pin, self.more, self.export]
         for group in optional:
             if sum(map(_width, shown)) + GAP * (len(shown) - 1) <= room:
@@ -147,6 +156,9 @@ class AttentionControls(QWidget):
             shown = [w for w in shown if w not in group]
             if self.stage in group:
                 shown.append(self.stage_list)
+        if sum(map(_width, shown)) + GAP * (len(shown) - 1) > room:
+            for box in (self.layer, self.head):
+                box.set_brief(True)
         for widget in (self.stage, self.stage_list, self.scale, self.pin, self.export):
             widget.setVisible(widget in shown)
 

@@ -23,12 +23,14 @@ PADDING, ARROW, NOTE_GAP = 8.0, 17.0, 5.0
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """`key`: what it stands for; `text`, `note`: as shown; `short`: what the closed box shows of a text that is much
-    longer than the others, where it has no room for all of it."""
+    longer than the others, where it has no room for all of it; `brief`: what it shows where it has no room for that
+    either, the shortest last."""
 
     key: object
     text: str
     note: str = ""
     short: str = ""
+    brief: tuple[str, ...] = ()
     enabled: bool = True
 
 
@@ -64,6 +66,7 @@ class ValueCombo(QComboBox):
         self._theme = theme
         self._choices: tuple[Choice, ...] = ()
         self._height = 28
+        self._brief = False
         self.setAccessibleName(label)
         self.setToolTip(label)
         self.setItemDelegate(ChoiceDelegate(theme, self))
@@ -94,6 +97,21 @@ class ValueCombo(QComboBox):
         self._height = 26
         self._restyle()
 
+    def set_brief(self, brief: bool) -> None:
+        """Whether the closed box asks for no more room than its brief texts need."""
+        if brief != self._brief:
+            self._brief = brief
+            self.updateGeometry()
+
+    def shown_text(self) -> str:
+        """What the closed box says of its choice in the room it has."""
+        row = self.currentIndex()
+        if not 0 <= row < len(self._choices):
+            return ""
+        choice, room = self._choices[row], self._text_rect().width() + 1
+        texts = [text for text in (choice.text, choice.short, *choice.brief) if text]
+        return next((text for text in texts if _width(self._theme, text, "") <= room), texts[-1])
+
     def key(self) -> object:
         row = self.currentIndex()
         return self._choices[row].key if 0 <= row < len(self._choices) else None
@@ -106,13 +124,26 @@ class ValueCombo(QComboBox):
             self.setCurrentIndex(row)
             self.blockSignals(blocked)
             self.update()
+            if self._brief:
+                self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        widest = max((_width(self._theme, c.short or c.text, c.note) for c in self._choices), default=40.0)
+        choices = self._choices
+        if self._brief:  # a word beside numbers asks for its room when it is chosen
+            choices = tuple(c for row, c in enumerate(choices) if row == self.currentIndex() or len(c.brief) > 1)
+        widest = max((self._asked_width(choice) for choice in choices), default=40.0)
         return QSize(round(widest + 2 * PADDING + ARROW), self._theme.px(self._height))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
+
+    def _asked_width(self, choice: Choice) -> float:
+        if self._brief and choice.brief:
+            return _width(self._theme, choice.brief[0], "")
+        return _width(self._theme, choice.short or choice.text, choice.note)
+
+    def _text_rect(self) -> QRectF:
+        return QRectF(self.rect()).adjusted(PADDING, 0, -ARROW, 0)
 
     def _restyle(self) -> None:
         if any(choice.short for choice in self._choices):  # the open list has room for the whole texts
@@ -136,12 +167,9 @@ class ValueCombo(QComboBox):
         painter.setBrush(colours.hover if self.underMouse() and self.isEnabled() else colours.raised)
         painter.setPen(QPen(colours.accent if self.hasFocus() else colours.line, 1))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        rect = QRectF(self.rect()).adjusted(PADDING, 0, -ARROW, 0)
         row = self.currentIndex()
         if 0 <= row < len(self._choices):
-            choice = self._choices[row]
-            whole = not choice.short or _width(self._theme, choice.text, "") <= rect.width() + 1
-            draw_choice(painter, self._theme, rect, choice.text if whole else choice.short, choice.note)
+            draw_choice(painter, self._theme, self._text_rect(), self.shown_text(), self._choices[row].note)
         middle = QPointF(self.width() - ARROW / 2 - 3, self.height() / 2 + 0.5)
         draw_chevron(painter, colours.secondary, middle)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -20,6 +20,7 @@ from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_paint import axis_labels
 from app.widgets.heatmap_table import cell_text
 from app.widgets.ticks import figure
+from app.widgets.value_combo import ARROW, PADDING
 from model.protocol.attention_requests import GetCell, GetColumn, GetGrid, GetMatrix, GetRow, HeadView
 from tests.app.attention_bench import Bench, model_info, settled, shown
 
@@ -333,6 +334,25 @@ def test_controls_fit_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int,
         return len(shown) >= 2 and inside and all(w.width() >= w.sizeHint().width() for w in shown)
 
     qtbot.waitUntil(fits, timeout=2000)
+
+
+@pytest.mark.parametrize(("scale", "width"), [(1.5, 300), (2.0, 300), (2.0, 325)])
+def test_layer_and_head_keep_their_numbers_in_large_text(
+    qtbot: QtBot, tmp_path: Path, scale: float, width: int
+) -> None:
+    bench = Bench(tmp_path, Theme("dark", text_scale=scale))
+    panel = shown(qtbot, bench, (width, 530))
+    bench.run(19, 7)
+    bench.selection.set_layer_head(4, 3)
+    settled(qtbot, panel, bench)
+    controls = panel.controls
+    qtbot.waitUntil(lambda: controls.layer.key() == 4)
+    for box, words in ((controls.layer, {"L 4", "4"}), (controls.head, {"H 3", "3"})):
+        assert box.shown_text() in words
+        room = box.width() - PADDING - ARROW + 1
+        assert QFontMetricsF(bench.ctx.theme.font("ui")).horizontalAdvance(box.shown_text()) <= room
+    panel.resize(900, 530)
+    qtbot.waitUntil(lambda: (controls.layer.shown_text(), controls.head.shown_text()) == ("Layer 4", "Head 3"))
 
 
 def test_where_it_is_narrow_every_view_has_a_way_to_it_in_sight(qtbot: QtBot, bench: Bench) -> None:
