@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QStatusBar, QWidget
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QStatusBar, QWidget
 
 from app.amounts import progress_amount, size
 from app.i18n import tr
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PROGRESS_AFTER_MS = 400
 MESSAGE_MS = 12_000
+SIDE, SPACING, MARGIN = 12, 16, 8
 
 
 class EngineDot(QWidget):
@@ -59,8 +60,8 @@ class StatusLine(QStatusBar):
         self._checked: tuple[SelfCheckReply | None, str] = None, ""
         holder = QWidget()
         row = QHBoxLayout(holder)
-        row.setContentsMargins(12, 0, 12, 0)
-        row.setSpacing(16)
+        row.setContentsMargins(SIDE, 0, SIDE, 0)
+        row.setSpacing(SPACING)
         left = QHBoxLayout()
         left.setSpacing(6)
         self.dot = EngineDot(theme)
@@ -69,7 +70,8 @@ class StatusLine(QStatusBar):
         left.addWidget(self.engine)
         row.addLayout(left)
         self.memory, self.shape = QLabel(), QLabel()
-        self.what = QLabel()
+        self.what = ElidedLabel()
+        self.what.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedWidth(140)
@@ -90,6 +92,7 @@ class StatusLine(QStatusBar):
         self._progress = (self.what, self.bar, self.cancel)
         for widget in self._progress:
             widget.hide()
+        theme.changed.connect(self._fit)
         self._delay = QTimer(self)
         self._delay.setSingleShot(True)
         self._delay.setInterval(PROGRESS_AFTER_MS)
@@ -98,6 +101,29 @@ class StatusLine(QStatusBar):
         self._fade.setSingleShot(True)
         self._fade.setInterval(MESSAGE_MS)
         self._fade.timeout.connect(lambda: self.message.setText(""))
+
+    def minimumSizeHint(self) -> QSize:
+        """Nothing stops the window from being narrower than all the words."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Where the width ends, whole figures give way: the model's first, then the memory, then the check. The
+        engine's tool tip then says them."""
+        fixed = [self.engine, *(widget for widget in self._progress[1:] if not widget.isHidden())]
+        taken = sum(widget.sizeHint().width() + SPACING for widget in fixed)
+        taken += self.dot.width() + 2 * SIDE + self.message.minimumSizeHint().width() + MARGIN
+        figures = [label for label in (self.check, self.memory, self.shape) if label.text()]
+        gone: list[str] = []
+        for label in figures:
+            taken += label.sizeHint().width() + SPACING
+            label.setVisible(taken <= self.width() and not gone)
+            if label.isHidden():
+                gone.append(label.text())
+        self.engine.setToolTip(plain_tip("\n".join([self.engine.text(), *reversed(gone)]) if gone else ""))
 
     def bind(self, session: Session) -> None:
         """Shows this session from now on."""
@@ -142,6 +168,7 @@ class StatusLine(QStatusBar):
             self._delay.stop()
             for widget in self._progress:
                 widget.hide()
+        self._fit()
 
     def _refresh_check(self, session: Session) -> None:
         reply, red = session.self_check, self._theme.palette.red.name()
@@ -177,6 +204,7 @@ class StatusLine(QStatusBar):
         self.what.setText(what)
         for widget in self._progress:
             widget.setVisible(widget is not self.what or bool(what))
+        self._fit()
 
 
 def engine_words(session: Session) -> tuple[str, str]:

@@ -25,6 +25,7 @@ PADDING, TIGHT = 12, 8
 GAP = 8
 SPACING, MARGIN = 8, 12
 NARROW = 1180
+LEAST_NAME = 64
 USUAL = "PREFILL 88 tok 888 ms    DECODE 88 tok 88.8 tok/s    context 888 / 8,888"
 """The least the buttons leave room for, so that they keep their widths while a run grows."""
 Form = tuple[tuple[str, str], ...]
@@ -39,6 +40,7 @@ class BarButton(QAbstractButton):
         self._theme, self._hint, self._primary, self._arrow = theme, hint, primary, arrow
         self.form = 0
         """0: all is said; 1: no keys; 2: no kind of the value either, and less room around the words."""
+        self._room = 0
         self.setText(text)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -61,6 +63,13 @@ class BarButton(QAbstractButton):
             self.updateGeometry()
             self.update()
 
+    def set_room(self, room: int) -> None:
+        """Px it may take at most, its words elided; 0: as many as it needs."""
+        if room != self._room:
+            self._room = room
+            self.updateGeometry()
+            self.update()
+
     def set_parts(self, text: str, hint: str) -> None:
         if (text, hint) == (self.text(), self._hint):
             return  # a new text lays the whole bar out again
@@ -73,7 +82,8 @@ class BarButton(QAbstractButton):
         width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * self._padding
         if self.hint:
             width += QFontMetricsF(self._theme.font("hint")).horizontalAdvance(self.hint) + GAP
-        return QSize(round(width + (14 if self._arrow else 0)) + 1, self._theme.px(HEIGHT))
+        whole = round(width + (14 if self._arrow else 0)) + 1
+        return QSize(min(whole, self._room or whole), self._theme.px(HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -106,7 +116,11 @@ class BarButton(QAbstractButton):
         painter.setFont(bold)
         painter.setPen(text)
         align = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-        painter.drawText(area, align, self.text())
+        words = self.text()
+        if self._room:
+            room = area.width() - (14 if self._arrow else 0)
+            words = QFontMetricsF(bold).elidedText(words, Qt.TextElideMode.ElideRight, room)
+        painter.drawText(area, align, words)
         if self.hint:
             shift = QFontMetricsF(bold).horizontalAdvance(self.text()) + GAP
             painter.setFont(self._theme.font("hint"))
@@ -158,9 +172,13 @@ class CostReadout(QWidget):
         """Px of all its words, or of those of a usual short run."""
         return max(self._width(self._forms[0]), self._width(((USUAL, "strong"),)))
 
+    def least_width(self) -> float:
+        """Px of what is said last."""
+        return self._width(self._forms[-1])
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
-        form = next((f for f in self._forms if self._width(f) <= self.width()), self._forms[-1])
+        form = next((f for f in self._forms if self._width(f) <= self.width()), ())
         x = self.width() - self._width(form)
         for text, voice in form:
             font = self._font(voice)
@@ -273,6 +291,8 @@ class RunBar(QToolBar):
             hint = tr("recorded") if model.recorded else f"{model.dtype} · {model.device}"
             if session.engine_status == "ready" and not session.desk.loaded and not session.busy:
                 hint = tr("not in the engine")
+            if (model.name, hint) != (self.model.text(), self.model._hint):
+                self._fitted = 0.0
             self.model.set_parts(model.name, hint)
             self.model.setToolTip(plain_tip(f"{model.name} · {hint}\n{self._path(model)}".rstrip()))
         self.readout.set_session(self._session)
@@ -318,6 +338,7 @@ class RunBar(QToolBar):
         """The buttons say as much as leaves the run's cost its units; a run that grows takes room, it gives none."""
         buttons = (self.model, *(button for _, button in self._buttons))
         self._fitted = self.readout.full_width()
+        self.model.set_room(0)
         for form in (0, 1, 2):
             for button in buttons:
                 button.set_form(form)
@@ -325,6 +346,10 @@ class RunBar(QToolBar):
             wide = form or self.width() >= self._theme.px(NARROW)
             if wide and taken + self._fitted <= self.width():
                 return
+        over = taken + self.readout.least_width() - self.width()
+        if over > 0:  # the model's name gives way too: its tool tip has the whole of it
+            whole = self.model.sizeHint().width()
+            self.model.set_room(max(round(whole - over), min(whole, self._theme.px(LEAST_NAME))))
 
 
 def _ms(value: float) -> str:
