@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from app.frame.pages import EmptyState
 from app.i18n import tr
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.info_button import InfoButton
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 RADIUS = 8.0
-MARGIN = 8
+MARGIN = GAP = 8
 TITLE_HEIGHT = 34
 LEAST_HEIGHT = 96
+SQUEEZED = (72, 32)
+"""Px a panel keeps whatever the text's size, where there is no room for what all of them need."""
 DRAG = 3
 """Px from which a press on a separator is a drag."""
 COLUMN_SHARES = (("left", 0.21), ("center", 0.55), ("right", 0.24))
@@ -52,8 +55,7 @@ class TitleBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 8, 0)
         row.setSpacing(2)
-        self.label = QLabel(title)
-        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.label = ElidedLabel(title)
         self.label.setFont(theme.font("title"))
         row.addWidget(self.label, 1)
         self.behind = QLabel(tr("updating …"))
@@ -150,11 +152,13 @@ class TitleBar(QWidget):
 
 
 class PanelScroll(QScrollArea):
-    """A panel that has less height than it needs is scrolled, never clipped; its width is never less than it needs."""
+    """A panel that has less height than it needs is scrolled, never clipped; its width is less than it needs only where
+    it is squeezed, and then it is scrolled too."""
 
     def __init__(self, panel: Panel, theme: Theme) -> None:
         super().__init__()
         self._panel, self._theme = panel, theme
+        self.squeezed = False
         self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -162,6 +166,18 @@ class PanelScroll(QScrollArea):
         self.viewport().setAutoFillBackground(False)
         panel.setAutoFillBackground(False)
         panel.installEventFilter(self)
+
+    def set_squeezed(self, squeezed: bool) -> None:
+        """Whether the dock may be smaller than it should, as all of them together have not the room they need."""
+        self.squeezed = squeezed
+        policy = Qt.ScrollBarPolicy
+        self.setHorizontalScrollBarPolicy(policy.ScrollBarAsNeeded if squeezed else policy.ScrollBarAlwaysOff)
+        self.updateGeometry()
+        self._fit()
+
+    def needed_width(self) -> int:
+        """Px the panel needs, squeezed or not."""
+        return self._panel.minimumSizeHint().width()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self._panel and event.type() is QEvent.Type.LayoutRequest:
@@ -183,6 +199,8 @@ class PanelScroll(QScrollArea):
     def _fit(self) -> None:
         # Not setWidgetResizable: with text that wraps it takes the height a panel would like for the least it needs.
         width = self.viewport().width()
+        if self.squeezed and width + self.verticalScrollBar().sizeHint().width() < self._panel.least_width():
+            width = self._panel.least_width()
         layout = self._panel.layout()
         least = self._panel.minimumSizeHint().height()
         if layout is not None and layout.hasHeightForWidth():
@@ -194,6 +212,8 @@ class PanelScroll(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:
         least = self._panel.minimumSizeHint()
+        if self.squeezed:
+            return least.boundedTo(QSize(*SQUEEZED))
         return QSize(least.width(), min(least.height(), self._theme.px(LEAST_HEIGHT)))
 
 
@@ -213,7 +233,8 @@ class PanelDock(QDockWidget):
         holder = QWidget()
         column = QVBoxLayout(holder)
         column.setContentsMargins(1, 0, 1, 1)
-        column.addWidget(PanelScroll(panel, theme))
+        self.scroller = PanelScroll(panel, theme)
+        column.addWidget(self.scroller)
         self.setWidget(holder)
         self.topLevelChanged.connect(self._on_floating)
         self.visibilityChanged.connect(lambda _visible: panel.look_again())
@@ -272,7 +293,7 @@ class DockArea(QMainWindow):
     def __init__(self, theme: Theme, reset: Callable[[], object]) -> None:
         """`reset` brings the standard layout: the one action where no panel stands here."""
         super().__init__()
-        self._reset = reset
+        self.theme, self._reset = theme, reset
         self._pressed_at: QPoint | None = None
         self.empty = EmptyState(theme, self, ground="window")
         self.empty.hide()
@@ -374,7 +395,13 @@ def share_space(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: b
     width, height = window.width(), window.height()
     columns = [(by_area[name][0], share) for name, share in COLUMN_SHARES if name in by_area]
     if len(columns) > 1:
-        widths = [round(width * share) for _, share in columns]
+        room = window.contentsRect().width() - GAP * (len(columns) - 1)
+        needs = [
+            max(dock.scroller.needed_width() + 2 for part in (name, f"{name}_below") for dock in by_area.get(part, ()))
+            for name, _ in COLUMN_SHARES
+            if name in by_area
+        ]
+        widths = fitted([width * share for _, share in columns], needs, room)
         window.resizeDocks([dock for dock, _ in columns], widths, Qt.Orientation.Horizontal)
     left, below = by_area.get("left"), by_area.get("left_below")
     if left and below:
@@ -384,6 +411,26 @@ def share_space(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: b
     if "bottom" in by_area and columns:
         heights = [round(height * 0.67), round(height * 0.27)]
         window.resizeDocks([columns[-1][0], by_area["bottom"][0]], heights, Qt.Orientation.Vertical)
+
+
+def fitted(shares: Sequence[float], needs: Sequence[int], room: int) -> list[int]:
+    """Px of each column: its share of the room, but what it needs where there is room for what all need. Else those
+    that need most give way, down to one width."""
+    left, open_columns, widths = room, set(range(len(needs))), [0] * len(needs)
+    if sum(needs) > room:
+        for column in sorted(open_columns, key=lambda column: needs[column]):
+            widths[column] = min(needs[column], left // len(open_columns))
+            left -= widths[column]
+            open_columns.discard(column)
+        return widths
+    while open_columns:
+        part = left / sum(shares[column] for column in open_columns)
+        short = {column for column in open_columns if shares[column] * part < needs[column]}
+        for column in short or open_columns:
+            widths[column] = needs[column] if short else int(shares[column] * part)
+        left -= sum(widths[column] for column in short)
+        open_columns = open_columns - short if short else set()
+    return widths
 
 
 def by_areas(docks: Mapping[str, PanelDock], *, short: bool) -> dict[str, list[PanelDock]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QObject, QTimer
 
+from app.frame.dock_room import DockRoom
 from app.frame.docks import DockArea, PanelDock, place, share_space
 
 SETTLE_MS = 120
@@ -26,6 +27,9 @@ class StandardLayout(QObject):
         self._settle.setSingleShot(True)
         self._settle.setInterval(SETTLE_MS)
         self._settle.timeout.connect(self._follow)
+        self.room = DockRoom(area, docks, area.theme)
+        self.room.changed.connect(self._settle.start)
+        area.theme.changed.connect(self._settle.start)
         area.resized.connect(self._settle.start)
         area.separatorMoved.connect(self.make_own)
         for dock in docks.values():

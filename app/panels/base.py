@@ -145,6 +145,10 @@ class Panel(QWidget):
         """The request (a FileRequest) that makes files of what is shown; None where the engine has none."""
         return None
 
+    def least_width(self) -> int:
+        """Px under which it is scrolled sideways, where all panels together have less room than they need."""
+        return self.minimumSizeHint().width()
+
     def line(self) -> str:
         """The command line that shows the same, for what is no export; empty where there is none."""
         return ""

@@ -12,12 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent, QTextCharFormat
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QMenu,
-    QSplitter,
-)
+from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QSplitter, QWidget
 
 from app import resources
 from app.amounts import size
@@ -34,6 +29,7 @@ from app.widgets.check_box import CheckBox
 from app.widgets.menu_button import MenuButton
 from app.widgets.prompt_edit import PromptEdit
 from app.widgets.token_strip import TokenStrip, groups_of
+from app.widgets.wrap_row import WrapRow, wrap
 from model.protocol.attention_requests import GetRow, HeadView
 from model.protocol.run_requests import GetExpected
 from model.protocol.values import bytes_kept
@@ -50,6 +46,7 @@ if TYPE_CHECKING:
     from model.protocol.wire import Request
 
 SHORT = 340
+LEAST_WIDTH = 130
 LINES = 3
 """Lines of text the box shows; one less where the panel is short."""
 
@@ -125,7 +122,7 @@ class PromptPanel(Panel):
         self.count.setTextFormat(Qt.TextFormat.PlainText)
         self.count.setWordWrap(True)
         self.body.addWidget(self.count)
-        self.body.addLayout(self._options())
+        self.body.addWidget(self._options())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -137,10 +134,14 @@ class PromptPanel(Panel):
             edit = least if short else self.edit.height_of(LINES)
             self.split.setSizes([edit, max(1, self.split.height() - edit)])
 
-    def _options(self) -> QHBoxLayout:
+    def _options(self) -> QWidget:
         session = self.ctx.session
-        row = QHBoxLayout()
-        row.setSpacing(8)
+        options = QWidget()
+        row = WrapRow(options)
+        wrap(options)
+        policy = options.sizePolicy()
+        policy.setHorizontalPolicy(QSizePolicy.Policy.Minimum)  # one line wherever there is room for that
+        options.setSizePolicy(policy)
         theme = self.ctx.theme
         self.special = CheckBox(theme, tr("Special"), tip=tr("Add the tokens the model expects around a text (BOS …)"))
         self.special.setChecked(session.prompt.add_special)
@@ -158,10 +159,13 @@ class PromptPanel(Panel):
             action.triggered.connect(lambda _checked=False, text=example["text"]: self._use(text))
         examples.setMenu(menu)
         for box in (self.special, self.chat):
-            row.addWidget(box)
-        row.addStretch(1)
-        row.addWidget(examples)
-        return row
+            row.add(box)
+        row.add_gap()
+        row.add(examples)
+        return options
+
+    def least_width(self) -> int:
+        return self.ctx.theme.px(LEAST_WIDTH)
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         """The tokens; where they are tinted by attention, with what the chosen query reads of each."""

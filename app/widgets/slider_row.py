@@ -29,6 +29,7 @@ TRAVEL = 10_000
 HANDLE = 12
 NARROW = 250
 """Px at 100 % text of a row whose slider needs every px."""
+NARROW_SPACING = 4
 PAGE = 10
 _STEPS = {
     Qt.Key.Key_Left: -1,
@@ -58,7 +59,8 @@ class TravelSlider(QSlider):
         return QSize(120, self._theme.px(22))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(70, self._theme.px(22))
+        # It gives way to the words and numbers beside it, which grow with the text.
+        return QSize(max(44, round(70 / self._theme.text_scale)), self._theme.px(22))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
@@ -196,6 +198,11 @@ class SliderRow(QWidget):
         self._reset.setAccessibleName(tr("Reset {label}", label=label))
         self._reset.setToolTip(tr("Back to {value}", value=self._box.text_of(self._mapping.default)))
 
+    def minimumSizeHint(self) -> QSize:
+        """What the narrowest row needs, however wide it is: a box that is wider as there is room asks for none."""
+        width = self._label.minimumWidth() + self._slider.minimumSizeHint().width() + self._box_width(narrow=True)
+        return QSize(width + 2 * NARROW_SPACING, super().minimumSizeHint().height())
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit_box()
@@ -223,10 +230,13 @@ class SliderRow(QWidget):
     def _fit_box(self) -> None:
         """As wide as a vocabulary's size, on a narrow row as a share with its reset; wider only while number and reset
         need more."""
+        narrow = self.width() < self._theme.px(NARROW)
+        self._box.setFixedWidth(self._box_width(narrow=narrow))
+        self._row.setSpacing(NARROW_SPACING if narrow else 6)
+
+    def _box_width(self, *, narrow: bool) -> int:
         metrics, button = QFontMetrics(self._theme.font("table")), self._theme.px(BUTTON) + 2
         reset = button if self._value != self._mapping.default else 6
         needed = metrics.horizontalAdvance(self._box.text_of(self._value)) + reset + 8
-        narrow = self.width() < self._theme.px(NARROW)
         least = metrics.horizontalAdvance("0.00") + button + 8 if narrow else metrics.horizontalAdvance("00,000") + 16
-        self._box.setFixedWidth(max(least, needed))
-        self._row.setSpacing(4 if narrow else 6)
+        return max(least, needed)
