@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QMoveEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
-    QApplication,
     QDockWidget,
     QHBoxLayout,
     QLabel,
@@ -187,11 +186,8 @@ class PanelScroll(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        before = self._panel.size()
         self._fit()
-        if self._panel.size() == before:
-            # It is as large as before, of which more or less is seen: what it shows may depend on that.
-            QApplication.sendEvent(self._panel, QResizeEvent(before, before))
+        self._panel.room_changed()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         event.ignore()  # an arrow that no widget of the panel wanted is run control's, not a scroll

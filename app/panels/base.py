@@ -149,6 +149,9 @@ class Panel(QWidget):
         """Px under which it is scrolled sideways, where all panels together have less room than they need."""
         return self.minimumSizeHint().width()
 
+    def room_changed(self) -> None:
+        """More or less of it may be seen, though its own size can be as before."""
+
     def line(self) -> str:
         """The command line that shows the same, for what is no export; empty where there is none."""
         return ""

@@ -380,6 +380,9 @@ class FeedForwardPanel(Panel):
         super().resizeEvent(event)
         self._arrange()
 
+    def room_changed(self) -> None:
+        self._arrange()
+
     def _arrange(self) -> None:
         """One row where the panel is low, two where it is tall, one column where it is narrow."""
         px = self.ctx.theme.px
