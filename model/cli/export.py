@@ -14,6 +14,7 @@ from model.cli.command import Command, ProgressLine, UsageError, number, whole
 from model.cli.prompted import add_run_options, decoded, prefilled, read_prompt, sampler_settings
 from model.cli.what import KINDS, TINTS, requests_for
 from model.colormaps import ONE_SIGNED
+from model.errors import shown
 from model.export.spec import FigureSpec
 from model.protocol.attention_requests import Scale, Stage
 from model.protocol.export_kinds import EXPORT_KINDS, file_names
@@ -103,7 +104,7 @@ def _check_folder(folder: Path) -> None:
 
 def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:
     if kind not in EXPORT_KINDS:
-        raise UsageError(f"--what: {kind!r} is not one of {', '.join(EXPORT_KINDS)}")
+        raise UsageError(f"--what: {shown(kind)!r} is not one of {', '.join(EXPORT_KINDS)}")
     if bool(names) != (kind == "activation"):
         raise UsageError(
             "--what: activation, and nothing else, takes the names of activations, such as layers.3.attn.pattern"
@@ -120,14 +121,14 @@ def _formats(kind: str, asked: str) -> tuple[str, ...]:
     formats = tuple(dict.fromkeys(word.strip() for word in asked.split(",") if word.strip())) or known[:1]
     for name in formats:
         if name not in known:
-            raise UsageError(f"--format: {name!r} is no format of {kind}; choose from {', '.join(known)}")
+            raise UsageError(f"--format: {shown(name)!r} is no format of {kind}; choose from {', '.join(known)}")
     return formats
 
 
 def _size(text: str) -> tuple[float, float]:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)[x×](\d+(?:\.\d+)?)", text.strip())
     if match is None:
-        raise UsageError(f"--size: {text!r} is not of the form 7x6 (inches)")
+        raise UsageError(f"--size: {shown(text)!r} is not of the form 7x6 (inches)")
     return float(match[1]), float(match[2])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from model.errors import DecoderscopeError
+from model.errors import DecoderscopeError, shown
 from model.families.base import Family, GGUFMap, Target, TensorRule
 from model.families.bloom import BLOOM
 from model.families.falcon import FALCON
@@ -69,7 +69,8 @@ def family_for(config: Mapping[str, Any]) -> Family:
         if found in family.model_types:
             return family
     if not isinstance(found, str) or not found:
-        raise UnsupportedModelError(f"The model's configuration has no model_type (found {found!r}).", model_types())
+        what = f"The model's configuration has no model_type (found {shown(found)})."
+        raise UnsupportedModelError(what, model_types())
     if found in ENCODERS:
         what = f"{found[:60]!r} is an encoder-only model: it has no next token to predict."
     elif config.get("is_encoder_decoder") is True:
