@@ -163,7 +163,7 @@ def test_no_button_has_the_focus_in_a_panel_that_begins_to_float(application: Ap
     dock = application.window.docks["timeline"]
     dock.toggle_floating()
     dock.activateWindow()
-    qtbot.waitUntil(lambda: dock.bar.maximise_button.isVisible())
+    qtbot.waitUntil(dock.bar.maximise_button.isVisible)
     qtbot.wait(100)
     assert not any(button.hasFocus() for button in dock.bar.findChildren(QToolButton))
     assert dock.focusWidget() is None or dock.focusWidget() is dock
