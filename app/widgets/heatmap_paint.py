@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
+from app.widgets.cell_frame import draw_frame
 from app.widgets.colour_bar import draw_bar
 from app.widgets.heatmap_axes import Label
 from app.widgets.heatmap_boundary import paint_boundaries
@@ -96,7 +97,7 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
     if heat.linked is not None and pointed is None:
         _trace_token(painter, heat, heat.linked)
     if heat.selected is not None and heat.selected != pointed:
-        _paint_frame(painter, heat, heat.selected, heat.theme.palette.accent)
+        _paint_frame(painter, heat, heat.selected, chosen=True)
     cell = pointed or heat.selected
     if cell is not None:
         _paint_guides(painter, heat, cell)
@@ -104,7 +105,7 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
         for label in labels:
             _paint_label(painter, heat, label, rows=rows)
     if pointed is not None:
-        _paint_frame(painter, heat, pointed, heat.theme.palette.cursor)
+        _paint_frame(painter, heat, pointed, chosen=False)
     if heat.hasFocus():
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(heat.theme.palette.accent, 1))
@@ -137,24 +138,13 @@ def _paint_seams(painter: QPainter, heat: HeatMap) -> None:
     painter.restore()
 
 
-def _paint_frame(painter: QPainter, heat: HeatMap, cell: tuple[int, int], colour: QColor) -> None:
-    """A frame round a cell, never smaller than it can be seen, dark outside so that it shows on any colour."""
-    area = heat.geometry_now().area
+def _paint_frame(painter: QPainter, heat: HeatMap, cell: tuple[int, int], *, chosen: bool) -> None:
+    """A frame round a cell, never smaller than it can be seen."""
     rect = heat.cell_rect(cell)
-    if not area.intersects(rect):
+    if not heat.geometry_now().area.intersects(rect):
         return
     grow = max(0.0, (7 - min(rect.width(), rect.height())) / 2)
-    rect = rect.adjusted(-grow, -grow, grow, grow)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    shade = QColor(Qt.GlobalColor.black)
-    shade.setAlphaF(0.55)
-    painter.setPen(QPen(shade, 1))
-    painter.drawRect(rect.adjusted(-1, -1, 1, 1))
-    painter.setPen(QPen(colour, 2))
-    painter.drawRect(rect)
-    if min(rect.width(), rect.height()) >= SEAM_FROM:  # a light line inside: the accent alone is lost on blue cells
-        painter.setPen(QPen(heat.theme.palette.cursor, 1))
-        painter.drawRect(rect.adjusted(1.5, 1.5, -1.5, -1.5))
+    draw_frame(painter, heat.theme.palette, rect.adjusted(-grow, -grow, grow, grow), chosen=chosen)
 
 
 def _paint_guides(painter: QPainter, heat: HeatMap, cell: tuple[int, int]) -> None:

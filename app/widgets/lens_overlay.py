@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.i18n import tr
+from app.widgets.cell_frame import draw_frame
 from app.widgets.lens_sizes import CELL_WIDTH, WORD_WIDTH
 
 if TYPE_CHECKING:
@@ -75,13 +76,10 @@ def _paint_frames(painter: QPainter, grid: LensGrid) -> None:
         painter.setPen(QPen(colours.cursor, 1))
         top, bottom = grid.cell_rect(grid.n_depths - 1, grid.linked), grid.cell_rect(0, grid.linked)
         painter.drawRect(QRectF(top.topLeft(), bottom.bottomRight()).adjusted(0.5, 0.5, -1.5, -1.5))
-    for cell, colour in ((grid.chosen, colours.accent), (grid.hovered, colours.cursor)):
+    for cell, chosen in ((grid.chosen, True), (grid.hovered, False)):
         if cell is not None:
             rect = grid.cell_rect(*cell).adjusted(-0.5, -0.5, -0.5, -0.5)
-            painter.setPen(QPen(QColor(0, 0, 0, 140), 1))
-            painter.drawRect(rect.adjusted(-1, -1, 1, 1))
-            painter.setPen(QPen(colour, 2))
-            painter.drawRect(rect)
+            draw_frame(painter, colours, rect, chosen=chosen)
 
 
 def _paint_axis(painter: QPainter, grid: LensGrid, positions: Span) -> None:
