@@ -1,7 +1,8 @@
-"""Where decode begins in a heat map: a dashed line and its words, on the cells or beside the colour bar."""
+"""Where decode begins in a heat map: a dashed line and its words, which hide no cell that says something."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -16,10 +17,12 @@ SAMPLE, SAMPLE_GAP, BAR_GAP = 16.0, 6.0, 16.0
 """Px of the piece of line before words beside the colour bar, and the gaps after it and before it."""
 MOST_WIDTH, LEAST_LINES = 0.52, 9
 FEW_WIDTH, FEW_LINES = 0.3, 4
-"""Words on the cells take at most this share of the width where there is height for so many lines of text; the second
+"""Words on cells take at most this share of the width where there is height for so many lines of text; the second
 pair where there is no place for them elsewhere."""
 DASHES = ((2.0, (4.0, 2.0)), 4.0)
 """Width of the line and its pattern, in widths; width of the bed under it, px."""
+THIN_ROWS = 6.0
+"""Px of a row under which the line is one pixel of the rows over it: a thick one would hide whole rows."""
 
 
 def boundary_words() -> str:
@@ -28,24 +31,46 @@ def boundary_words() -> str:
 
 
 def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
-    """Where the words of the line above the first decode row stand, and whether that is on the cells; None: nowhere,
-    as they would hide more than they tell."""
+    """Where the words of the line above the first decode row stand, and whether that is on the cells: over masked ones,
+    right of the map at the line, beside the colour bar, else over cells where there are many; None: nowhere, as they
+    would hide more than they tell."""
     y = row_line(heat)
     if y is None:
         return None
     geometry = heat.geometry_now()
     area, bar, metrics = geometry.area, geometry.bar, QFontMetricsF(heat.theme.font("hint"))
     width, line = metrics.horizontalAdvance(boundary_words()), metrics.height()
-    roomy = width <= area.width() * MOST_WIDTH and area.height() >= LEAST_LINES * line
-    if not roomy and not bar.isNull() and (geometry.readout.isNull() or bar.top() != geometry.readout.top()):
+    top = y - line - 3 if y - area.top() > line + 4 else y + 3
+    on_cells = QRectF(area.right() - width - 11, top, width + 8, line)
+    if area.contains(on_cells) and _is_masked(heat, on_cells):
+        return on_cells, True
+    if area.right() + 4 + width <= heat.width() and heat.options.tokens == "both":
+        return QRectF(area.right() + 4, min(y - line / 2, area.bottom() - line), width, line), False
+    if not bar.isNull() and (geometry.readout.isNull() or bar.top() != geometry.readout.top()):
         left = bar.right() + BAR_GAP
         if left + SAMPLE + SAMPLE_GAP + width <= heat.width():
             return QRectF(left, bar.center().y() - line / 2, SAMPLE + SAMPLE_GAP + width, line), False
+    roomy = width <= area.width() * MOST_WIDTH and area.height() >= LEAST_LINES * line
     if not roomy and (width > area.width() * FEW_WIDTH or area.height() < FEW_LINES * line):
         return None
-    above = y - area.top() > line + 4
-    top = y - line - 3 if above else y + 3
-    return QRectF(area.right() - width - 11, top, width + 8, line), True
+    return on_cells, True
+
+
+def _is_masked(heat: HeatMap, place: QRectF) -> bool:
+    """Whether no cell under `place` has a value: a mask hides them all. Without cells nobody knows yet: as at a causal
+    matrix, where the cells right of the diagonal are the masked ones."""
+    area, view = heat.geometry_now().area, heat.view
+    if heat.options.tokens != "both":
+        return False
+    rows, cols = area.height() / view.rows, area.width() / view.cols
+    first = view.row + (place.top() - area.top()) / rows, view.col + (place.left() - area.left()) / cols
+    last = view.row + (place.bottom() - area.top()) / rows, view.col + (place.right() - area.left()) / cols
+    if not heat.tiles:
+        return first[1] >= math.ceil(last[0])
+    return all(
+        tile.is_masked((math.floor(first[0]), math.ceil(last[0])), (math.floor(first[1]), math.ceil(last[1])))
+        for tile in heat.tiles
+    )
 
 
 def row_line(heat: HeatMap) -> float | None:
@@ -74,8 +99,9 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
     place, inside = found
     amber = heat.theme.palette.amber
     painter.setFont(heat.theme.font("hint"))
-    if inside:
-        paint_plate(painter, heat, place)
+    if inside or place.top() < area.bottom():
+        if inside:
+            paint_plate(painter, heat, place)
         painter.setPen(amber)
         painter.drawText(place, Qt.AlignmentFlag.AlignCenter, boundary_words())
         return
@@ -88,13 +114,10 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
 
 
 def paint_plate(painter: QPainter, heat: HeatMap, place: QRectF) -> None:
-    """What the words lie on: the surface of masked cells where a mask hides what is there, else a plate of its own."""
-    masked = heat.options.tokens == "both"
-    fill = QColor(heat.theme.palette.masked if masked else heat.theme.palette.panel)
-    fill.setAlphaF(0.82 if masked else 0.94)
-    painter.setBrush(fill)
+    """What words on cells lie on: opaque, so that they read as well as anywhere on the panel."""
+    painter.setBrush(heat.theme.palette.panel)
     painter.setPen(Qt.PenStyle.NoPen)
-    if not masked:
+    if heat.options.tokens != "both":
         edge = QColor(heat.theme.palette.amber)
         edge.setAlphaF(0.55)
         painter.setPen(QPen(edge, 1))
@@ -103,16 +126,19 @@ def paint_plate(painter: QPainter, heat: HeatMap, place: QRectF) -> None:
 
 def _dash(painter: QPainter, heat: HeatMap, line: QLineF) -> None:
     """A dashed amber line on a bed, so that the dashes show on any colour of the map."""
-    ground = QColor(heat.theme.palette.masked)
+    ground, bed, thin = QColor(heat.theme.palette.masked), DASHES[1], False
+    if line.y1() == line.y2() and heat.geometry_now().area.height() / heat.view.rows < THIN_ROWS:
+        line.translate(0, -0.5)
+        bed, thin = 1.0, True
     ground.setAlphaF(0.8)
-    painter.setPen(QPen(ground, DASHES[1], Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+    painter.setPen(QPen(ground, bed, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
     painter.drawLine(line)
-    painter.setPen(_dashes(heat.theme.palette.amber))
+    painter.setPen(_dashes(heat.theme.palette.amber, thin=thin))
     painter.drawLine(line)
 
 
-def _dashes(colour: QColor) -> QPen:
+def _dashes(colour: QColor, *, thin: bool = False) -> QPen:
     width, pattern = DASHES[0]
-    pen = QPen(colour, width, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
-    pen.setDashPattern(list(pattern))
+    pen = QPen(colour, 1.0 if thin else width, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
+    pen.setDashPattern([length * (2 if thin else 1) for length in pattern])
     return pen

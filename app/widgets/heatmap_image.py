@@ -3,6 +3,7 @@ pixel, the strongest of them where they are smaller, so that no bright line is l
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,16 @@ class Tile:
         if self.values is None or not self.holds(row, col):
             return None
         return float(self.values[row - self.rows[0], col - self.cols[0]])
+
+    def is_masked(self, rows: tuple[int, int], cols: tuple[int, int]) -> bool:
+        """Whether none of these cells (half-open) that this tile has shows anything."""
+        down, across = self.pooled
+        top, bottom = ((row - self.rows[0]) / down for row in rows)
+        left, right = ((col - self.cols[0]) / across for col in cols)
+        part = self.pixels[
+            max(math.floor(top), 0) : max(math.ceil(bottom), 0), max(math.floor(left), 0) : max(math.ceil(right), 0)
+        ]
+        return not part.any()
 
 
 def colour_table(lut: NDArray[np.uint8], masked: QColor) -> Colours:

@@ -58,13 +58,64 @@ def test_the_words_lie_where_they_cover_nothing_or_have_room(
         assert not place.intersects(geometry.readout)
 
 
-def test_a_low_map_has_its_words_beside_the_colour_bar(qtbot: QtBot, qapp: QApplication) -> None:
+@pytest.mark.parametrize("height", [150, 320])
+def test_a_map_without_masked_cells_has_its_words_beside_the_colour_bar(
+    qtbot: QtBot, qapp: QApplication, height: int
+) -> None:
     del qapp
-    low, high = words_place(made(qtbot, (400, 150))), words_place(made(qtbot, (400, 320)))
-    assert low is not None
-    assert not low[1]
-    assert high is not None
-    assert high[1]
+    heat = made(qtbot, (400, height))
+    found = words_place(heat)
+    assert found is not None
+    assert not found[1]
+    heat.set_options(Options(square=False, tokens="rows", bar=False))
+    found = words_place(heat)
+    assert found is None if height == 150 else found is not None and found[1]
+
+
+def causal(qtbot: QtBot, size: tuple[int, int], count: int, boundary: int) -> HeatMap:
+    heat = HeatMap(Theme("light"), "Map", options=Options())
+    qtbot.addWidget(heat)
+    heat.resize(*size)
+    heat.set_bar(BarText(values=(0.0, 0.5, 1.0), scale="√ scale"))
+    heat.set_lut(np.full((256, 4), 90, dtype=np.uint8))
+    heat.set_shape(count, count)
+    heat.set_axis_tokens([f"·token{i}" for i in range(count)], [f"·token{i}" for i in range(count)])
+    heat.set_boundary(boundary)
+    pixels = np.tril(np.full((count, count), 200, dtype=np.uint8))
+    heat.set_tile(Tile(pixels=pixels, rows=(0, count), cols=(0, count), values=None))
+    return heat
+
+
+@pytest.mark.parametrize("count", [7, 12, 19, 60, 379])
+@pytest.mark.parametrize("size", [(300, 260), (380, 380), (420, 520), (640, 420)])
+@pytest.mark.parametrize("share", [0.15, 0.5, 0.7, 0.99])
+def test_the_words_hide_no_cell_that_has_a_value(
+    qtbot: QtBot, qapp: QApplication, size: tuple[int, int], count: int, share: float
+) -> None:
+    del qapp
+    heat = causal(qtbot, size, count, min(max(1, round(share * count)), count - 1))
+    found, area = words_place(heat), heat.geometry_now().area
+    if found is None:
+        return
+    place, inside = found
+    assert heat.rect().contains(place.toAlignedRect())
+    if inside and heat.geometry_now().bar.top() != heat.geometry_now().readout.top():
+        row, col = heat.cell_at(place.bottomLeft()) or (0, 0)
+        assert col > row
+    elif not inside:
+        assert not place.intersects(area)
+
+
+def test_a_line_over_thin_rows_hides_none_of_them(qtbot: QtBot, qapp: QApplication) -> None:
+    del qapp
+    heat = causal(qtbot, (420, 460), 379, 376)
+    area, y, shot = heat.geometry_now().area, row_line(heat), heat.grab().toImage()
+    assert y is not None
+    cells = [shot.pixelColor(round(area.left()) + 40, row) for row in range(round(y), round(area.bottom()))]
+    assert cells
+    assert len({cell.name() for cell in cells}) == 1
+    dashes = {shot.pixelColor(x, round(y) - 1).name() for x in range(round(area.left()) + 20, round(area.left()) + 60)}
+    assert heat.theme.palette.amber.name() in dashes
 
 
 @pytest.mark.parametrize("kept", [18, 17, 5, 0])
