@@ -375,7 +375,7 @@ class HeadGrid(PointedSheet[Head]):
     def _thumbnail_size(self) -> tuple[int, int]:
         """Screen pixels of a thumbnail's height and width."""
         layout, ratio = self._layout(), self.devicePixelRatioF()
-        return max(1, round(layout.side * ratio)), max(1, round(layout.wide * ratio))
+        return max(1, round(layout.side * ratio)), max(1, round(layout.side * ratio))
 
     def _layout(self) -> GridLayout:
         if self._layout_now is None:
@@ -397,6 +397,7 @@ class HeadGrid(PointedSheet[Head]):
         return by_layer(
             (self._n_layers, self._n_heads), self._group, width=width, height=self.height(), left=left,
             header=self._key_height() + math.ceil(metrics.height() + 1 + brackets), gap=2.0,
+            line=metrics.capHeight() + NUMBERS_APART,
         )  # fmt: skip
 
     def _scroll(self) -> QPointF:

@@ -14,28 +14,25 @@ Head = tuple[int, int]
 """Layer and head."""
 LEAST, MOST = 8.0, 28.0
 """Px of a thumbnail's side."""
-ROOMY, FITTED = 12.0, 9.0
-"""Px of a side from which all layers at once are worth smaller thumbnails: with gaps as asked for, with narrow ones."""
-SCROLLED = 15.0
-"""At most, where there are too many layers to see all at once."""
+ROOMY = 14.0
+"""Px of a side from which all layers at once are worth smaller thumbnails: below it a pattern is not made out."""
+SCROLLED = 16.0
+"""At most, where there are too many layers to see all at once, unless their numbers need more."""
 GROUP_GAP, MOST_BETWEEN = 7.0, 5.0
 STACK_GAP = 14.0
-WIDEST = 1.8
-"""Times its height a thumbnail may be wide: where layers stand close there is more room across than down."""
 EVERY = 5
 """Layers from one number to the next where not all have room for theirs."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GridLayout:
-    """`side`, `wide`: a thumbnail's height and width; `pitch`: from one row to the next; `left`, `header`: room for
-    numbers and brackets.
+    """`side` of a thumbnail, which is square like the matrix it shows; `pitch`: from one row to the next, `step`: from
+    one head to the next; `left`, `header`: room for numbers and brackets.
     `order`: heads by rank (layer · heads + head), None when they lie by layer; then `stacks` of layers, `apart` px from
     one to the next, stand beside one another."""
 
     shape: tuple[int, int]
     side: float
-    wide: float
     pitch: float
     step: float
     left: float
@@ -72,13 +69,13 @@ class GridLayout:
     def rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail lies on the whole sheet."""
         if self.order is None:
-            gaps = head // self.group * (GROUP_GAP - (self.step - self.wide)) if self.group > 1 else 0.0
+            gaps = head // self.group * (GROUP_GAP - (self.step - self.side)) if self.group > 1 else 0.0
             stack, row = divmod(layer, self.per_stack)
             left = self.left + stack * self.apart + head * self.step + gaps
-            return QRectF(left, self.header + row * self.pitch, self.wide, self.side)
+            return QRectF(left, self.header + row * self.pitch, self.side, self.side)
         place = int(self._places()[layer * self.shape[1] + head])
         row, column = divmod(place, self.columns)
-        return QRectF(self.left + column * self.step, self.header + row * self.pitch, self.wide, self.side)
+        return QRectF(self.left + column * self.step, self.header + row * self.pitch, self.side, self.side)
 
     def at(self, point: QPointF) -> Head | None:
         """The head under a point of the sheet; the gap after a thumbnail belongs to it."""
@@ -142,33 +139,39 @@ class GridLayout:
 
 
 def by_layer(
-    shape: tuple[int, int], group: int, *, width: float, height: float, left: float, header: float, gap: float
+    shape: tuple[int, int],
+    group: int,
+    *,
+    width: float,
+    height: float,
+    left: float,
+    header: float,
+    gap: float,
+    line: float = 0.0,
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
-    and they stay at least 12 px, or 9 px with less of a gap; never under 8 px. Where there is width for it the layers
-    stand in stacks beside one another, and are larger. Width that is left makes them wider than high, then goes
-    between them."""
+    and they stay at least 14 px, with a number at each (`line` px from one to the next); never under 8 px. Where there
+    is width for it the layers stand in stacks beside one another, and are larger. Width that is left goes between
+    them."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
-    pitch = (height - header - 1) / max(n_layers, 1)
-    tight = max(1.0, gap - 2.0)
-    fits = next((kept for kept, least in ((gap, ROOMY), (tight, FITTED)) if math.floor(pitch - kept) >= least), None)
-    side = math.floor(min(max(min(across, SCROLLED if fits is None else pitch - fits), LEAST), MOST))
-    between_rows, stacks = gap if fits is None else fits, 1
+    pitch, least = (height - header - 1) / max(n_layers, 1), max(ROOMY, line - gap)
+    fits = math.floor(pitch - gap) >= least
+    side = math.floor(min(max(min(across, pitch - gap if fits else max(SCROLLED, least)), LEAST), MOST))
+    stacks = 1
     for count in (2, 3):
         room = (width - (count - 1) * STACK_GAP) / count
         fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
         fits_down = (height - header - 2) / max(-(-n_layers // count), 1) - gap
         larger = math.floor(min(fits_across, fits_down, MOST))
-        if larger >= ROOMY and larger > side + 1:
-            side, across, stacks, between_rows = larger, fits_across, count, gap
-    wide = math.floor(max(min(across, side * WIDEST, MOST), side))
-    between = min(max(math.floor(across - wide), 2.0), MOST_BETWEEN)
+        # Stacks for thumbnails to be larger, or as large and all in sight.
+        if larger >= least and (larger > side + 1 or (not fits and stacks == 1 and larger >= side)):
+            side, across, stacks = larger, fits_across, count
+    between = min(max(math.floor(across - side + 2.0), 2.0), MOST_BETWEEN)
     layout = GridLayout(
-        shape=shape, side=side, wide=wide, pitch=side + between_rows, step=wide + between, left=left, header=header,
-        group=max(group, 1),
-    )  # fmt: skip
+        shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1)
+    )
     return replace(layout, stacks=stacks, apart=layout.width + STACK_GAP) if stacks > 1 else layout
 
 
@@ -178,7 +181,7 @@ def by_rank(metric: NDArray[np.float32], *, width: float, side: float, label: fl
     order = np.argsort(-flat, kind="stable").astype(np.int64)
     step = side + 10
     return GridLayout(
-        shape=(metric.shape[0], metric.shape[1]), side=side, wide=side, pitch=side + label + 4, step=step, left=6.0,
+        shape=(metric.shape[0], metric.shape[1]), side=side, pitch=side + label + 4, step=step, left=6.0,
         header=header, group=1, order=order, columns=max(1, int((width - 6) // step)),
     )  # fmt: skip
 

@@ -27,13 +27,25 @@ def test_layers_stand_in_stacks_where_that_makes_heads_larger() -> None:
 
 
 def test_all_layers_are_seen_at_once_where_that_leaves_a_thumbnail_to_look_at() -> None:
-    for height, gap, least in ((384, 2, 9), (410, 5, 9), (800, 2, 12)):
-        layout = by_layer((30, 9), 3, width=225, height=height, left=20, header=40, gap=gap)
-        assert layout.side >= least
+    for height in (521, 800):
+        layout = by_layer((30, 9), 3, width=225, height=height, left=20, header=40, gap=2, line=14)
+        assert layout.side >= 14
         assert layout.height <= height
         assert layout.rows_in(height) == 30
-    low = by_layer((30, 9), 3, width=225, height=250, left=20, header=40, gap=2)
-    assert low.side > 12  # not all of them: then as large as ever, and the rest by scrolling
+    for height in (250, 384, 500):
+        low = by_layer((30, 9), 3, width=225, height=height, left=20, header=40, gap=2, line=14)
+        assert low.side >= 14  # not all of them: then as large as ever, and the rest by scrolling
+
+
+@pytest.mark.parametrize("size", [(225, 384), (225, 420), (226, 500), (226, 560), (440, 320), (620, 690)])
+@pytest.mark.parametrize("line", [14, 17, 21])
+def test_thumbnails_are_square_and_every_layer_has_its_number(size: tuple[int, int], line: int) -> None:
+    layout = by_layer((30, 9), 3, width=size[0], height=size[1], left=20, header=40, gap=2, line=line)
+    rects = [layout.rect(layer, head) for layer in range(30) for head in range(9)]
+    assert {(rect.width(), rect.height()) for rect in rects} == {(layout.side, layout.side)}
+    assert layout.side >= 14
+    assert named_layers(layout, range(30), 13, least=line) == list(range(30))
+    assert max(rect.right() for rect in rects) <= size[0]
 
 
 @pytest.mark.parametrize("height", [60, 100, 133, 200, 251, 384])
@@ -61,11 +73,11 @@ def test_no_thumbnail_is_cut_at_any_height_and_place(qtbot: QtBot, height: int, 
 
 def test_thumbnails_take_the_width_there_is() -> None:
     layout = by_layer((30, 9), 3, width=224, height=389, left=22, header=28, gap=2)
-    assert layout.side == 11
-    assert layout.wide > 1.5 * layout.side
-    assert 224 - layout.width < 9  # a pixel a head is not to be had
-    tall = by_layer((4, 9), 3, width=224, height=389, left=22, header=28, gap=2)
-    assert tall.wide == tall.side
+    assert layout.side == 16
+    assert 224 - layout.width < 12  # a pixel a head is not to be had
+    wide = by_layer((30, 9), 3, width=620, height=690, left=22, header=28, gap=2, line=14)
+    assert wide.stacks == 2
+    assert wide.side >= 25
 
 
 @pytest.mark.parametrize("pitch", [9.0, 11.0, 12.0, 16.0])
