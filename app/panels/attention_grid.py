@@ -28,6 +28,8 @@ DRESSES = (
 """What is drawn besides the cells, from all to least. Where the readout is left out, the title has the value, and the
 colour bar where that is as well, if it has the room; where the tokens over the columns are, the rows still have them,
 and the columns their numbers."""
+CUT = 0.85
+"""What a matrix whose tokens are cut is worth of one whose tokens stand whole, by their sides."""
 GAIN = 1.1
 """Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels."""
 
@@ -54,9 +56,10 @@ class MapGrid(QWidget):
         columns, options, _ = self._best(self.size())
         rows = -(-len(self._views) // columns)
         size = _room(self.size(), rows, columns)
+        brief = any(view.title_width(options, brief=False) > size.width() for view in self._views)
         for index, view in enumerate(self._views):
             row, column = divmod(index, columns)
-            view.dress(options, size.width())
+            view.dress(options, brief=brief)
             view.setGeometry(
                 QRect(column * (size.width() + GAP), row * (size.height() + GAP), size.width(), size.height())
             )
@@ -78,21 +81,23 @@ class MapGrid(QWidget):
     # inside
 
     def _best(self, room: QSize) -> tuple[int, Options, float]:
-        """The number of columns, and what is drawn, with the largest matrices; their side in px."""
+        """The number of columns, and what is drawn, with the largest matrices whose tokens can be read; their side in
+        px."""
         count = len(self._views)
         if count == 1:
-            return 1, FULL, self._views[0].side_in(room, FULL)
+            return 1, FULL, self._views[0].side_in(room, FULL)[0]
         best, found = 0.0, (1, FULL, 0.0)
         for options in DRESSES:
-            sides = {columns: self._side(room, columns, options) for columns in range(count, 0, -1)}
-            columns = max(sides, key=sides.__getitem__)  # of equal ones the first: side by side
-            if sides[columns] > best * GAIN:
-                best, found = sides[columns], (columns, options, sides[columns])
+            worths = {columns: self._worth(room, columns, options) for columns in range(count, 0, -1)}
+            columns = max(worths, key=lambda n: worths[n][0])  # of equal ones the first: side by side
+            if worths[columns][0] > best * GAIN:
+                best, found = worths[columns][0], (columns, options, worths[columns][1])
         return found
 
-    def _side(self, room: QSize, columns: int, options: Options) -> float:
-        """Px of a matrix's side in so many columns."""
-        return self._views[0].side_in(_room(room, -(-len(self._views) // columns), columns), options)
+    def _worth(self, room: QSize, columns: int, options: Options) -> tuple[float, float]:
+        """What so many columns are worth, and px of a matrix's side in them."""
+        side, whole = self._views[0].side_in(_room(room, -(-len(self._views) // columns), columns), options)
+        return side * (1.0 if whole else CUT), side
 
 
 def _room(room: QSize, rows: int, columns: int) -> QSize:

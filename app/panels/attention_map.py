@@ -18,7 +18,7 @@ from app.widgets.colour_bar import BarText, ColourBar, scale_brief, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
-from app.widgets.heatmap_layout import Options, lay_out
+from app.widgets.heatmap_layout import LABEL_ROOM, Options, lay_out
 from app.widgets.heatmap_table import MatrixTable
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
@@ -124,27 +124,28 @@ class MapView(QWidget):
             slot=f"matrix.{self.number}",
         )
 
-    def dress(self, options: Options, width: int) -> None:
-        """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar; where it
-        has no room for all it names its head in brief."""
-        self._is_brief = self._title_width(options, brief=False) > width
+    def dress(self, options: Options, *, brief: bool) -> None:
+        """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar. `brief`:
+        the title names its head in brief."""
+        self._is_brief = brief
         self._label.setText(self._title_text())
         self.heat.set_options(options)
         self._value.setVisible(not options.readout)
         self._bar.setVisible(not options.bar)
 
-    def side_in(self, room: QSize, options: Options) -> float:
-        """Px of the matrix's side in a view of that size with a title; 0 where the title should have the colour bar and
-        has no room for it."""
-        if not options.bar and room.width() < self._title_width(options, brief=True):
-            return 0.0
+    def side_in(self, room: QSize, options: Options) -> tuple[float, bool]:
+        """Px of the matrix's side in a view of that size with a title, and whether the rows' tokens stand whole beside
+        it; 0 where the title should have the colour bar and has no room for it."""
+        if not options.bar and room.width() < self.title_width(options, brief=True):
+            return 0.0, False
         heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
         bare, heat.col_axis.bare = heat.col_axis.bare, not options.tokens_over
         rect = QRectF(0, 0, room.width(), max(height, 1))
         axes, ratio = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF()
-        side = lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio).area.height()
+        found = lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio)
         heat.col_axis.bare = bare
-        return side
+        most = LABEL_ROOM * heat.theme.text_scale
+        return found.area.height(), found.row_room >= heat.row_axis.longest(most, heat.shape[0], ruler=False)
 
     def restyle(self) -> None:
         """Draws what is here again, as after a change of colour map."""
@@ -185,7 +186,7 @@ class MapView(QWidget):
         text = view_text(self.view, brief=self._is_brief if brief is None else brief)
         return tr("pinned · {view}", view=text) if pinned or (pinned is None and self.pinned is not None) else text
 
-    def _title_width(self, options: Options, *, brief: bool) -> int:
+    def title_width(self, options: Options, *, brief: bool) -> int:
         """Px of width of a pinned one's title with all that it has to show: of all maps the widest."""
         width = self._label.fontMetrics().horizontalAdvance(self._title_text(pinned=True, brief=brief))
         if not options.readout:

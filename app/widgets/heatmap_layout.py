@@ -121,6 +121,15 @@ def _place(
             axis.counts or pitch >= axis.spacing(count) for axis, pitch, count in zip(axes, pitches, shape, strict=True)
         ):
             break
+    spare = room.right() - area.right()
+    if options.axes and options.square and spare >= 1 and row_room < most:
+        # A square matrix that the height limits leaves width: the rows' tokens take it before it lies idle.
+        wider = min(most, row_room + spare)
+        left = math.ceil(axes[0].longest(wider, shape[0], ruler=ruler) + GAP + 2)
+        moved = min(rect.left() + left - area.left(), spare)
+        if moved > 0:
+            row_room = min(wider, row_room + moved)
+            area.translate(math.floor(moved), 0)
     return area, (row_room, col_room)
 
 
