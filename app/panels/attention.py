@@ -105,7 +105,7 @@ class AttentionPanel(Panel):
 
         return (
             Command(id="attention.grid", title="All heads", shortcuts=("G",), keys="letter", menu="View", group=1,
-                    run=self.toggle_grid, enabled=has_run),
+                    run=self.toggle_grid, enabled=has_run, checked=self.side.grid.isVisible),
             Command(id="attention.pin", title="Pin this head", shortcuts=("P",), keys="letter", menu="View", group=1,
                     run=self.controls.toggle_pin, enabled=has_run),
             Command(id="attention.table", title="Attention as a table", shortcuts=("T",), keys="letter", menu="View",

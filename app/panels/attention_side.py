@@ -172,6 +172,7 @@ class SideView(QWidget):
         self.sort.setEnabled(False)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
         self.metric_box.set_compact()
         row.addWidget(self.metric_box)
         row.addWidget(self.sort)
