@@ -91,11 +91,13 @@ class EmptyState(QWidget):
 
 
 class Choice(QWidget):
-    """A card to click: icon, title, sentence."""
+    """A card to click: icon, title, sentence. `leads`: it is the one most people want, and filled with the accent."""
 
-    def __init__(self, theme: Theme, icon: str, title: str, sentence: str, run: Callable[[], object]) -> None:
+    def __init__(
+        self, theme: Theme, icon: str, title: str, sentence: str, run: Callable[[], object], *, leads: bool = False
+    ) -> None:
         super().__init__()
-        self._theme, self._run, self._icon = theme, run, icon
+        self._theme, self._run, self._icon, self._leads = theme, run, icon, leads
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAccessibleName(title)
@@ -110,7 +112,7 @@ class Choice(QWidget):
         theme.changed.connect(self._restyle)
         self._restyle()
         heading.setProperty("role", "title")
-        text.setProperty("role", "secondary")
+        text.setProperty("role", "" if leads else "secondary")
         for label in (heading, text):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
@@ -147,8 +149,9 @@ class Choice(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.hasFocus() or self.underMouse()
-        painter.setPen(QPen(colours.accent if lit else colours.line, 1.5 if lit else 1))
-        painter.setBrush(colours.panel)
+        edge = colours.accent if lit or self._leads else colours.line
+        painter.setPen(QPen(edge, 2 if lit and self._leads else 1.5 if lit else 1))
+        painter.setBrush(colours.accent_tint if self._leads else colours.panel)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
 
 
@@ -158,8 +161,8 @@ def default_words(entry: CatalogueEntry | None) -> str:
         return tr("A small model to begin with.")
     if entry.path:
         return tr("{title} is on this machine.", title=entry.title)
-    mb = f"{entry.download_bytes / 1e6:,.0f}"
-    return tr("{title}, {licence}: a download of {mb} MB, once.", title=entry.title, licence=entry.licence, mb=mb)
+    amount = f"{entry.download_bytes / 1e6:,.0f}\N{NO-BREAK SPACE}MB"
+    return tr("{title}, {licence}: a download of {size}, once.", title=entry.title, licence=entry.licence, size=amount)
 
 
 class AbsentPage(QWidget):
@@ -199,6 +202,7 @@ class AbsentPage(QWidget):
                 tr("Open the default model") if default_here else tr("Get the default model"),
                 default_text,
                 get_default,
+                leads=True,
             ),
             Choice(
                 theme,
