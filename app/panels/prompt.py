@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent, QTextCharFormat
-from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QSplitter, QWidget
+from PySide6.QtGui import QTextCharFormat
+from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
 
 from app import resources
 from app.amounts import size
@@ -28,6 +28,7 @@ from app.widgets.apart_line import ApartLine
 from app.widgets.check_box import CheckBox
 from app.widgets.menu_button import MenuButton
 from app.widgets.prompt_edit import PromptEdit
+from app.widgets.prompt_split import PromptSplit
 from app.widgets.token_strip import TokenStrip, groups_of
 from app.widgets.wrap_row import WrapRow, wrap
 from model.protocol.attention_requests import GetRow, HeadView
@@ -45,11 +46,7 @@ if TYPE_CHECKING:
     from model.protocol.values import Token
     from model.protocol.wire import Request
 
-SHORT = 340
 LEAST_WIDTH = 130
-LINES = 3
-"""Lines of text the box shows; one less where the panel is short."""
-
 
 HELP = (
     "Type a text and see its tokens. Prefill runs the model on it; generated tokens follow in amber. Hover a "
@@ -89,7 +86,6 @@ class PromptPanel(Panel):
 
     def build(self) -> None:
         theme, session = self.ctx.theme, self.ctx.session
-        self._short: bool | None = None
         self._followed: object = None
         self._units: list[int] = []
         self.edit = PromptEdit()
@@ -103,15 +99,9 @@ class PromptPanel(Panel):
         self.strip.tokenClicked.connect(self._on_click)
         self.expected = ExpectedView(theme)
         self.expected.closed.connect(lambda: self.strip.set_selected(self._strip_query()))
-        split = self.split = QSplitter(Qt.Orientation.Vertical)
-        split.setChildrenCollapsible(False)
-        split.setHandleWidth(6)
-        split.addWidget(self.edit)
-        split.addWidget(self.strip)
-        split.setStretchFactor(0, 0)
-        split.setStretchFactor(1, 1)
+        self.split = PromptSplit(self.edit, self.strip)
         self.body.setSpacing(6)
-        self.body.addWidget(split, 1)
+        self.body.addWidget(self.split, 1)
         self.body.addWidget(self.expected)
         self.apart = ApartLine(theme)
         self.apart.prefillWanted.connect(session.prefill)
@@ -123,16 +113,6 @@ class PromptPanel(Panel):
         self.count.setWordWrap(True)
         self.body.addWidget(self.count)
         self.body.addWidget(self._options())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        short = event.size().height() < self.ctx.theme.px(SHORT)
-        least = self.edit.height_of(LINES - 1)
-        if (short, least) != (self._short, self.edit.minimumHeight()):
-            self._short = short
-            self.edit.setMinimumHeight(least)
-            edit = least if short else self.edit.height_of(LINES)
-            self.split.setSizes([edit, max(1, self.split.height() - edit)])
 
     def _options(self) -> QWidget:
         session = self.ctx.session
@@ -274,9 +254,9 @@ class PromptPanel(Panel):
         elif n and 0 < budget < kept:
             text = tr("{n} tokens need {bytes} of {budget} and leave {left}", budget=size(budget), **amounts)
         elif n == 1:
-            text = tr("1 token takes {bytes} and leaves {left}", **amounts)
+            text = tr("1 token · KV + views {bytes} · {left} left", **amounts)
         elif n:
-            text = tr("{n} tokens take {bytes} and leave {left}", **amounts)
+            text = tr("{n} tokens · KV + views {bytes} · {left} left", **amounts)
         else:
             text = tr("0 tokens · {left} left", left=f"{left:,}")
         if (listed := len(session.prompt.tokens)) < n and not self._follows_run():
@@ -291,8 +271,8 @@ class PromptPanel(Panel):
         """The line, and what two of its numbers are."""
         return "\n".join((
             self.count.text(),
-            tr("leave: tokens of the context after the prompt alone; KV cache counts from all tokens so far"),
-            tr("take: what a run of them keeps in memory, K and V and what the panels show"),
+            tr("left: tokens of the context after the prompt alone; KV cache counts from all tokens so far"),
+            tr("KV + views: what a run of them keeps in memory, K and V and what the panels show of every token"),
         ))  # fmt: skip
 
     def _strip_query(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -185,6 +186,14 @@ class TokenStrip(PointedSheet[int]):
         tops, first = self._layout().tops, self._first
         end = int(np.searchsorted(tops[1:], tops[first] + self.viewport().height() + ROW_GAP, side="right"))
         return range(first, min(max(end, first + 1), len(tops) - 1))
+
+    def rows_in(self, height: int) -> int:
+        """Rows of tokens without characters over them that show whole in so many px, one at least."""
+        return max(1, int((height + ROW_GAP) // (self._chip_height() + ROW_GAP)))
+
+    def height_of(self, rows: int) -> int:
+        """Px that so many of these rows take."""
+        return math.ceil(rows * (self._chip_height() + ROW_GAP) - ROW_GAP)
 
     def content_height(self) -> int:
         """Height of all rows at the present width."""
