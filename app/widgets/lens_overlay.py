@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.i18n import tr
-from app.widgets.cell_frame import draw_frame
+from app.widgets.cell_frame import ROOM_INSIDE, draw_frame
 from app.widgets.lens_sizes import CELL_WIDTH, WORD_WIDTH
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def _paint_frames(painter: QPainter, grid: LensGrid) -> None:
         painter.drawRect(QRectF(top.topLeft(), bottom.bottomRight()).adjusted(0.5, 0.5, -1.5, -1.5))
     for cell, chosen in ((grid.chosen, True), (grid.hovered, False)):
         if cell is not None:
-            rect = grid.cell_rect(*cell).adjusted(-0.5, -0.5, -0.5, -0.5)
+            rect, inside = grid.cell_rect(*cell), min(grid.cell_size()) >= ROOM_INSIDE
+            # Cells stand 1 px apart in the panel's colour: the outline lies there, and the white on the cell.
+            rect = rect.adjusted(1, 1, -2, -2) if inside else rect.adjusted(-0.5, -0.5, -0.5, -0.5)
             draw_frame(painter, colours, rect, chosen=chosen)
 
 
