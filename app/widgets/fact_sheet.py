@@ -82,10 +82,13 @@ class FactSheet(QScrollArea):
         return "\n".join(f"{name}\t{text}" for name, text in self._facts)
 
     def needed_height(self) -> int:
-        """Px that all facts take at the present width."""
-        return self._grid.totalHeightForWidth(self.viewport().width())
+        """Px that all facts take at the present width of the sheet."""
+        return self._grid.totalHeightForWidth(self._page.width())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        # As wide with the bar as without: where its coming narrowed the page while that was laid out, lines ran on
+        # under it.
+        self._page.setFixedWidth(max(self.width() - self.verticalScrollBar().sizeHint().width(), 1))
         super().resizeEvent(event)
         self._end_whole()
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 PADDING = 12.0
-LEAST_BAR = 36
+LEAST_BAR, SHORTEST_BAR, LEAST_WORDS = 36, 14, 40
+"""Px at 100 % text of a column of bars: as wide as it should be, and so narrow that it still compares; of words."""
 _CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
 
 
@@ -171,22 +172,41 @@ class FactTable(QTableView):
         lines = self.as_lines() if row < 0 else [self.as_lines(header=False)[row]]
         QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in lines))
 
+    def needed_width(self) -> int:
+        """Px in which nothing is cut: bars as narrow as they get."""
+        bars = sum(column.bar for column in self._model.columns)
+        whole = sum(self._needed(i) for i in range(len(self._model.columns)))
+        return whole - bars * (self._theme.px(LEAST_BAR) - self._theme.px(SHORTEST_BAR))
+
     def _fit(self) -> None:
-        header = self.horizontalHeader()
+        """Widths in the present room. Where it is short bars give way first, then words; figures never do."""
+        header, px = self.horizontalHeader(), self._theme.px
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         columns = self._model.columns
-        widths = [self._needed(i) for i in range(len(columns))]
-        needed, spare = tuple(widths), self.viewport().width() - sum(widths)
-        growing = [i for i, column in enumerate(columns) if column.grows]
-        for number, i in enumerate(growing):
+        needed = [self._needed(i) for i in range(len(columns))]
+        widths = list(needed)
+        bars = [i for i, column in enumerate(columns) if column.bar]
+        words = sorted((i for i, column in enumerate(columns) if column.left), key=lambda i: not columns[i].grows)
+        spare = self.viewport().width() - sum(widths)
+        for i in bars:
+            widths[i] = max(widths[i] + min(spare, 0), px(SHORTEST_BAR))
+            spare = self.viewport().width() - sum(widths)
+        for i in bars if spare < 0 else ():
+            widths[i] = 0
+        for i in words:
+            spare = self.viewport().width() - sum(widths)
+            widths[i] = max(widths[i] + min(spare, 0), min(widths[i], px(LEAST_WORDS)))
+        spare = self.viewport().width() - sum(widths)
+        growing = [i for i, column in enumerate(columns) if column.grows and widths[i]] or words[:1]
+        for number, i in enumerate(growing if spare > 0 else ()):
             part = round(spare / (len(growing) - number))
-            least = self._theme.px(LEAST_BAR) if columns[i].bar else 40
-            given = max(widths[i] + part, least)
-            spare -= given - widths[i]
-            widths[i] = given
-        self._model.cut = frozenset(i for i, width in enumerate(widths) if width < needed[i])
+            spare -= part
+            widths[i] += part
+        self._model.cut = frozenset(i for i, width in enumerate(widths) if width < needed[i] and not columns[i].bar)
         for i, width in enumerate(widths):
-            header.resizeSection(i, width)
+            self.setColumnHidden(i, not width)
+            if width:
+                header.resizeSection(i, width)
 
     def _needed(self, index: int) -> int:
         """Px that a column's widest text takes."""

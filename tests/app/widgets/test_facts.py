@@ -1,0 +1,81 @@
+"""Tables and sheets of facts: what gives way where there is little room."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.theme import Theme
+from app.widgets.fact_sheet import FactSheet
+from app.widgets.fact_table import Cell, Column, FactTable
+
+COLUMNS = (Column(title="part", left=True), Column(bar=True, grows=True), Column(title="count"), Column(title="share"))
+ROWS = [
+    (Cell(text="feed-forward"), Cell(bar=1.0), Cell(text="79,626,240"), Cell(text="59.2 %")),
+    (Cell(text="norms"), Cell(bar=0.1), Cell(text="35,136"), Cell(text="0.026 %")),
+]
+WORDS = "RoPE: all 64 dimensions of a head turned in 32 pairs, base θ = 100,000, pair i is dimensions i and i + 32. "
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    del qapp
+    return Theme("light")
+
+
+@pytest.mark.parametrize("width", [500, 300, 270, 250, 230, 200])
+def test_bars_give_way_before_words_and_figures_never(qtbot: QtBot, theme: Theme, width: int) -> None:
+    table = FactTable(theme, "parts", COLUMNS)
+    qtbot.addWidget(table)
+    table.set_rows(ROWS)
+    table.resize(width, 120)
+    table.show()
+    qtbot.waitExposed(table)
+    header, model = table.horizontalHeader(), table._model
+    assert sum(header.sectionSize(i) for i in range(4) if not table.isColumnHidden(i)) == table.viewport().width()
+    for figure in (2, 3):
+        assert not table.isColumnHidden(figure)
+        assert header.sectionSize(figure) >= table._needed(figure)
+    if 0 in model.cut:
+        assert table.isColumnHidden(1), "a name is cut while there is a bar"
+    assert (table.needed_width() <= table.viewport().width()) == (not model.cut and not table.isColumnHidden(1))
+    table.resize(500, 120)
+    assert not table.isColumnHidden(1)
+    assert not model.cut
+
+
+def test_the_first_words_take_what_is_left_where_no_column_grows(qtbot: QtBot, theme: Theme) -> None:
+    table = FactTable(theme, "terms", [Column(title="part", left=True), Column(title="adds")])
+    qtbot.addWidget(table)
+    table.set_rows([(Cell(text="embedding"), Cell(text="0.1065"))])
+    table.resize(600, 120)
+    table.show()
+    header = table.horizontalHeader()
+    assert header.sectionSize(0) + header.sectionSize(1) == table.viewport().width()
+
+
+def test_a_sheets_lines_end_before_its_bar_whatever_size_came_before(qtbot: QtBot, theme: Theme) -> None:
+    sheet, chance = FactSheet(theme, "words"), random.Random(1)
+    qtbot.addWidget(sheet)
+    sheet.resize(400, 300)
+    sheet.show()
+    qtbot.waitExposed(sheet)
+    sheet.set_facts([(f"Feed-forward {i}", WORDS * 2) for i in range(5)])
+    for _ in range(250):
+        size = chance.randint(200, 500), chance.randint(60, 600)
+        if hidden := chance.random() < 0.3:
+            sheet.hide()
+        sheet.resize(*size)
+        if hidden:
+            sheet.show()
+        if chance.random() < 0.7:
+            QApplication.processEvents()
+        QApplication.processEvents()
+        room = sheet.viewport().width()
+        assert sheet._page.width() <= room, size
+        for _, words in sheet._labels:
+            assert words.geometry().right() < room, size
+            assert words.height() >= words.heightForWidth(words.width()), size
