@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Progress, Request
 
+FOUR = 1290
+"""Px at 100 % text from which four tables stand beside one another, each with its names whole."""
 HELP = (
     "Every layer keeps a key and a value of every token: the next token makes its own query, key and value, and reads "
     "all the others from here. Without it each step would compute the whole text again.\n\n"
@@ -252,16 +254,20 @@ def plan(width: float, height: float) -> Plan:
             slots=(
                 Slot(cards=("growth",), cols=2), Slot(cards=("contents",), col=2, cols=2),
                 *(Slot(cards=(key,), row=1, col=index) for index, key in enumerate(middle)),
+            ) if width >= FOUR else (
+                Slot(cards=("growth",), cols=2), Slot(cards=("contents",), col=2, cols=2),
+                Slot(cards=("heads",), row=1), Slot(cards=("phases", "step"), row=1, col=1, cols=2),
+                Slot(cards=("layers",), row=1, col=3),
             ),
-            widths=(1, 1, 1, 1), heights=(5, 3),
+            widths=(1, 1, 1, 1) if width >= FOUR else (10, 6, 6, 9), heights=(5, 3),
         )  # fmt: skip
     slots: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
-    if width >= 1150:
+    if width >= 1220:
         slots = (("growth",), ("heads",), ("phases", "step", "layers"), ("contents",))
-        widths = (5, 4, 5, 6)
-    elif width >= 760:
-        slots, widths = (("growth",), (*middle,), ("contents",)), (4, 4, 5)
+        widths = (17, 16, 22, 24)
+    elif width >= 960:
+        slots, widths = (("growth",), (*middle,), ("contents",)), (4, 5, 5)
     elif width >= 520:
         slots, widths = (("growth", *middle), ("contents",)), (1, 1)
     elif height >= 420:

@@ -74,15 +74,15 @@ LEFT = (Column(left=True, grows=True), Column())
 def left_rows(reply: KvReply, *, sliding: bool) -> list[Row]:
     """What is left, and what is never written."""
     rows = [
-        (tr("context left after all {length}", length=f"{reply.length:,}"),
+        (tr("context left after {length}", length=f"{reply.length:,}"),
          tr("{n} tokens", n=f"{reply.tokens_left_context:,}"),
          tr("{n} more than the {length} there are; they would take {size}", n=f"{reply.tokens_left_context:,}",
             length=f"{reply.length:,}", size=amount(reply.tokens_left_context * reply.bytes_per_token, "B"))),
-        (tr("memory left after all {length}", length=f"{reply.length:,}"),
+        (tr("memory left after {length}", length=f"{reply.length:,}"),
          tr("{n} tokens", n=f"{reply.tokens_left_memory:,}"),
          tr("of the budget of this run, which keeps {size} of every token: K and V, queries, residuals, logits",
             size=amount(reply.run_bytes_per_token, "B"))),
-        (tr("N × N weights, never kept"), amount(reply.weights_matrix_bytes, "B"),
+        (tr("N × N, never kept"), amount(reply.weights_matrix_bytes, "B"),
          tr("What the attention weights of all heads and layers would take, were they written down. They are made row "
             "by row and given up.")),
     ]  # fmt: skip

@@ -40,6 +40,8 @@ PICTURED, PICTURED_MOST = (1640, 480), 2400
 """Px at 100 % text of its picture: at least, and of height at most."""
 DRAWN = 420
 """Px of height at 100 % text from which the model is drawn too."""
+FOUR, TWO = 1190, 580
+"""Px of width at 100 % text from which so many cards stand beside one another with every figure and name whole."""
 SWITCH, HALVED = 400, 300
 """Px at 100 % text: of width that one switch for all cards needs, and of height from which there are two."""
 HELP = (
@@ -228,25 +230,31 @@ def plan(width: float, height: float) -> Plan:
                 Slot(cards=("words",), col=1), Slot(cards=("source",), row=1, col=1),
                 Slot(cards=("parts",), col=2), Slot(cards=("costs",), row=1, col=2),
                 Slot(cards=("checks",), col=3, rows=2),
-            ) if width >= 1150 else (
+            ) if width >= FOUR else (
                 Slot(cards=("drawing", "words"), rows=2), Slot(cards=("parts",), col=1),
                 Slot(cards=("costs", "source"), row=1, col=1), Slot(cards=("checks",), col=2, rows=2),
             ),
-            widths=(9, 9, 7, 9) if width >= 1150 else (5, 4, 4),
+            widths=(8, 9, 8, 9) if width >= FOUR else (9, 9, 10),
             heights=(11, 9),
         )  # fmt: skip
+    if height >= DRAWN and width >= TWO:
+        slots = (
+            Slot(cards=("drawing",), rows=2), Slot(cards=("words", "source"), col=1),
+            Slot(cards=("parts", "costs", "checks"), row=1, col=1),
+        )  # fmt: skip
+        return Plan(slots=slots, widths=(5, 6), heights=(11, 8))
     words = ("words", "drawing") if height >= DRAWN else ("words",)
     groups: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
-    if width >= 1150:
-        groups, widths = ((*words,), ("parts",), ("costs", "source"), ("checks",)), (9, 7, 7, 9)
-    elif width >= 820:
-        groups, widths = ((*words, "source"), ("parts", "costs"), ("checks",)), (5, 4, 4)
-    elif width >= 520:
+    if width >= FOUR:
+        groups, widths = ((*words,), ("parts",), ("costs", "source"), ("checks",)), (15, 15, 14, 18)
+    elif width >= 920:
+        groups, widths = ((*words, "source"), ("parts", "costs"), ("checks",)), (9, 9, 10)
+    elif width >= TWO:
         groups, widths = ((*words, "source"), ("parts", "costs", "checks")), (1, 1)
-    elif width < SWITCH and height >= HALVED:
-        slots = (Slot(cards=(*words, "source")), Slot(cards=("parts", "costs", "checks"), row=1))
-        return Plan(slots=slots, widths=(1,), heights=(6, 5))
+    elif height >= (HALVED if width < SWITCH else DRAWN):
+        front = Slot(cards=(*words, "source"), fills=("drawing",))
+        return Plan(slots=(front, Slot(cards=("parts", "costs", "checks"), row=1)), widths=(1,), heights=(6, 5))
     else:
         groups, widths = ((*words, "parts", "costs", "source", "checks"),), (1,)
     return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(groups)), widths=widths)

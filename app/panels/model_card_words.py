@@ -288,11 +288,11 @@ def check_title(row: CheckRow) -> str:
     return {
         "captured": tr("captured logits = not captured"),
         "cached": tr("cached decode = one forward pass"),
-        "fused": tr("fused attention = explicit formula"),
-        "shown": tr("weights × V × W_o = layer's output"),
+        "fused": tr("fused = explicit attention"),
+        "shown": tr("weights·V·W_o = layer's output"),
         "sums": tr("rows of weights sum to 1"),
         "rope": tr("RoPE: shift both, same q·k"),
-        "sampler": tr("sampler stages = plain reference"),
-        "blocks": tr("block(stored stream) = next stream"),
+        "sampler": tr("sampler = plain reference"),
+        "blocks": tr("block(stored) = next stream"),
         "keys": tr("stored q, k, v = made again"),
     }.get(row.name, row.title)

@@ -28,13 +28,15 @@ TELLS_FROM, NAMED_FROM = 200, 190
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """A place in the grid and the cards that share it, one shown at a time."""
+    """A place in the grid and the cards that share it, one shown at a time. One of `fills` in front has the whole grid
+    to itself and hides the other places."""
 
     cards: tuple[str, ...]
     row: int = 0
     col: int = 0
     rows: int = 1
     cols: int = 1
+    fills: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +121,7 @@ class CardGrid(QWidget):
     @property
     def switches(self) -> tuple[FoldingSegmented, ...]:
         """The switches in use."""
-        slots = self._plan.slots if self._plan else ()
-        return tuple(self._switches[slot.cards] for slot in slots if len(slot.cards) > 1)
+        return tuple(self._switches[slot.cards] for slot in self._slots() if len(slot.cards) > 1)
 
     def show_card(self, key: str) -> None:
         """Brings a card to the front of the place it shares."""
@@ -150,11 +151,14 @@ class CardGrid(QWidget):
         lefts, widths = _shares(self.width(), self._plan.widths, GAP)
         tops, heights = _shares(self.height(), self._plan.heights, ROW_GAP)
         used = set()
-        for slot in self._plan.slots:
+        slots = self._slots()
+        for slot in slots:
             last_col, last_row = slot.col + slot.cols - 1, slot.row + slot.rows - 1
             rect = QRect(lefts[slot.col], tops[slot.row], lefts[last_col] + widths[last_col] - lefts[slot.col],
                          tops[last_row] + heights[last_row] - tops[slot.row])  # fmt: skip
-            front = max(slot.cards, key=lambda key: self._front.get(key, 0))
+            front = self._in_front(slot)
+            if front in slot.fills:
+                rect = self.rect()
             shared = len(slot.cards) > 1
             below, taken = rect, 0
             if shared:
@@ -166,12 +170,22 @@ class CardGrid(QWidget):
                 below, taken = rect.adjusted(0, switch.height() + 4, 0, 0), switch.width() + 8
             for key in slot.cards:
                 self._put(self.cards[key], rect, below, taken, front=key == front, shared=shared)
-        placed = {key for slot in self._plan.slots for key in slot.cards}
+        placed = {key for slot in slots for key in slot.cards}
         for key in self.cards.keys() - placed:
             self.cards[key].hide()
+            if (tool := self.cards[key].tool) is not None:
+                tool.hide()
         for cards, switch in self._switches.items():
             if cards not in used:
                 switch.hide()
+
+    def _slots(self) -> tuple[Slot, ...]:
+        """The places that are seen now."""
+        slots = self._plan.slots if self._plan else ()
+        return next(((slot,) for slot in slots if self._in_front(slot) in slot.fills), slots)
+
+    def _in_front(self, slot: Slot) -> str:
+        return max(slot.cards, key=lambda key: self._front.get(key, 0))
 
     def _put(self, card: Card, rect: QRect, below: QRect, taken: int, *, front: bool, shared: bool) -> None:
         """A card `below` a switch that has `taken` px of `rect`'s first line; a tool that has no room beside that is on

@@ -265,3 +265,28 @@ def test_the_source_is_the_path_on_this_machine(qtbot: QtBot, tmp_path: Path) ->
     assert "…" in label.text()
     assert label.toolTip() == str(folder)
     assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
+
+
+@pytest.mark.parametrize(
+    "size", [(926, 530), (1026, 540), (1176, 700), (1376, 800), (1256, 180), (976, 250), (616, 430)]
+)
+def test_no_name_and_no_figure_is_cut(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
+    panel, _bench = shown(qtbot, tmp_path, None, size)
+    for key, table in {"parts": panel.parts, "costs": panel.costs}.items():
+        panel.grid.show_card(key)
+        assert table.needed_width() <= table.viewport().width(), key
+
+
+def test_a_tall_narrow_panel_has_words_and_figures_and_the_drawing_all_of_it(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench = shown(qtbot, tmp_path, None, (460, 520))
+    grid = panel.grid
+    grid.show_card("checks")
+    grid.show_card("words")
+    assert panel.words.isVisible() and panel.checks.isVisible() and panel.check_all.isVisible()
+    grid.show_card("drawing")
+    assert not panel.checks.isVisible()
+    assert not panel.check_all.isVisible()
+    assert len(grid.switches) == 1
+    assert panel.drawing.height() > grid.height() * 0.8
+    grid.show_card("source")
+    assert panel.source.isVisible() and panel.checks.isVisible() and panel.check_all.isVisible()
