@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import number, table_text
+from app.panels.kv_lines import LinesKey, NamedLine, longest_fitting
 from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
@@ -23,7 +24,9 @@ from app.widgets.heatmap_boundary import (
     LEAST_LINES,
     SAMPLE,
     SAMPLE_GAP,
+    boundary_words,
     paint_plate,
+    row_line,
     words_place,
 )
 from app.widgets.heatmap_image import Tile
@@ -41,13 +44,16 @@ if TYPE_CHECKING:
 
     from app.export.panel_files import Table
     from app.panels.base import Panel
+    from app.widgets.readout import Part
     from model.protocol.framing import Arrays
     from model.protocol.values import ModelInfo
     from model.protocol.wire import ErrorInfo
 
 MOST_CELLS = 65_536
 ROOM_FOR_AXES, ROOM_FOR_BAR = 70, 100
-OPTIONS = Options(square=False, tokens="rows", ruler_share=0.17, bar_length=60.0)
+TALL, NAME_GAP = 300, 10
+"""Px of height at 100 % text from which the caption may have two lines; px between it and the names of lines."""
+OPTIONS = Options(square=False, tokens="rows", ruler_share=0.24, bar_length=60.0)
 Span = tuple[int, int]
 
 
@@ -92,6 +98,23 @@ class RowsMap(HeatMap):
             painter.setPen(self.theme.palette.amber)
             words = place.adjusted(SAMPLE + SAMPLE_GAP, 0, 1, 0)
             painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, tr("newest"))
+
+    def unnamed(self) -> tuple[NamedLine, ...]:
+        """The lines in sight whose words have no room here."""
+        found = []
+        if row_line(self) is not None and words_place(self) is None:
+            found.append(NamedLine(boundary_words(), dashed=True))
+        if self.newest_marks() and self.newest_words() is None:
+            found.append(NamedLine(tr("newest")))
+        return tuple(found)
+
+    def readout(self, *, brief: int = 0) -> list[Part]:
+        """A dimension is its number, which is said once."""
+        parts = super().readout(brief=brief)
+        cell = self.hovered or self.selected
+        if parts and cell is not None and parts[4][0] == self.col_axis.number(cell[1]):
+            parts[5] = (parts[5][0].replace(f" ({parts[4][0]})", ""), parts[5][1])
+        return parts
 
     def newest_marks(self) -> list[QRectF]:
         """A line under the newest row, as long as the row and outside its cells: none of them is covered."""
@@ -153,8 +176,13 @@ class ContentsView(QWidget):
         column.setSpacing(4)
         self.caption = ElidedLabel()
         self.caption.setProperty("role", "hint")
+        self.key = LinesKey(theme)
         column.addWidget(head)
-        column.addWidget(self.caption)
+        line = QHBoxLayout()
+        line.setSpacing(NAME_GAP)
+        line.addWidget(self.caption, 1)
+        line.addWidget(self.key)
+        column.addLayout(line)
         column.addWidget(self._stack, 1)
         heat = self.heat
         self.layer.keyChosen.connect(selection.set_layer)
@@ -203,11 +231,30 @@ class ContentsView(QWidget):
             self._fill_table()
         self._dim = min(self._dim, model.d_head - 1)
         self.heat.set_names(tr("position"), tr("dimension"), what_name(self.what))
-        self.caption.setText(what_caption(self.what, *self.place(), rotary=model.positions == "rope"))
-        self.caption.setToolTip(plain_tip(self.caption.text()))
         self.heat.set_selected((self._ctx.selection.key, self._dim))
+        self._name_all()
         self.follow_hover()
         self.request()
+
+    def _name_all(self) -> None:
+        """Names what is shown, and the lines of the map that it does not name itself."""
+        model = self._ctx.session.model
+        if model is None:
+            return
+        self.key.set_lines(() if self.as_table else self.heat.unnamed())
+        taken = self.key.sizeHint().width() + NAME_GAP if self.key.lines else 0
+        room = self.width() - taken
+        metrics = QFontMetricsF(self.caption.font())
+        captions = what_captions(self.what, *self.place(), rotary=model.positions == "rope")
+        said = longest_fitting(captions, metrics, room)
+        if said != captions[0] and self.height() >= self._ctx.theme.px(TALL):
+            said = f"{captions[1]}\n{tr('positions × dimensions')}"
+        self.caption.setText(said)
+        self.caption.setToolTip(plain_tip(captions[0]))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._panel.mark("view")
 
     def follow_hover(self) -> None:
         """The token pointed at anywhere in the window."""
@@ -264,6 +311,7 @@ class ContentsView(QWidget):
         """The exact values as a table in the map's place, or the map again."""
         if not shown:
             self._stack.setCurrentWidget(self.heat)
+            self._name_all()
             self.heat.setFocus()
             return
         if self._table is None:
@@ -281,6 +329,7 @@ class ContentsView(QWidget):
             column.addWidget(back, 0, Qt.AlignmentFlag.AlignLeft)
             self._stack.addWidget(page)
         self._stack.setCurrentIndex(1)
+        self._name_all()
         self._fill_table()
         self._table.setFocus()
 
@@ -355,6 +404,7 @@ class ContentsView(QWidget):
         self.heat.set_message("")
         tile = Tile(pixels=pixels, rows=reply.rows, cols=reply.dims, values=arrays.get("values"), signed=True)
         self.heat.set_tile(tile, key=(key, reply.high))
+        self._name_all()
 
     def _on_error(self, error: ErrorInfo, asked: object) -> None:
         if self._asked == asked:
@@ -416,14 +466,13 @@ def what_name(what: KvWhat) -> str:
     return {"k_unrotated": tr("K before"), "k": "K", "v": "V"}[what]
 
 
-def what_caption(what: KvWhat, layer: int, kv_head: int, *, rotary: bool) -> str:
-    """What the map shows and what its axes are, in a line."""
+def what_captions(what: KvWhat, layer: int, kv_head: int, *, rotary: bool) -> tuple[str, ...]:
+    """What the map shows and what its axes are, in a line, from all of it to the least."""
     kind = tr("values") if what == "v" else tr("keys")
-    words = tr(
-        "{kind} of layer {layer}, KV head {head} · positions × dimensions", kind=kind, layer=layer, head=kv_head
-    )  # fmt: skip
+    place = tr("{kind} of layer {layer}, KV head {head}", kind=kind, layer=layer, head=kv_head)
     rotation = {"k_unrotated": tr("before rotation"), "k": tr("after rotation") if rotary else "", "v": ""}[what]
-    return f"{words}, {rotation}" if rotation else words
+    first = (f"{place} · {tr('positions × dimensions')}", place, kind)
+    return tuple(f"{words}, {rotation}" if rotation else words for words in first)
 
 
 def heads_note(first: int, last: int) -> str:

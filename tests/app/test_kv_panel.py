@@ -15,9 +15,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.panels.kv import KvPanel, plan
+from app.panels.kv_contents import what_captions
 from app.theme import Theme
 from app.widgets.growth_words import SWATCH, legend
-from app.widgets.heatmap_boundary import words_place
+from app.widgets.heatmap_boundary import boundary_words, words_place
 from app.widgets.units import amount
 from model.loading import LoadedModel
 from model.protocol.kv_requests import GetKv, GetKvContents, MeasureRecompute
@@ -333,7 +334,18 @@ def test_the_newest_rows_mark_covers_no_value_and_the_map_says_what_it_shows(
         assert boundary is None or not boundary[0].intersects(place)
     layer, kv_head = panel.contents.place()
     caption = panel.contents.caption
-    assert caption.text() == f"keys of layer {layer}, KV head {kv_head} · positions × dimensions, after rotation"
+    captions = what_captions("k", layer, kv_head, rotary=True)
+    assert captions[0] == f"keys of layer {layer}, KV head {kv_head} · positions × dimensions, after rotation"
+    assert caption.text().replace("\n", " · ").split(" · ")[0] in {text.split(" · ")[0] for text in captions}
+    assert caption.toolTip() == captions[0]
+    said = {line.words for line in panel.contents.key.lines}
+    assert (words_place(heat) is None) == (boundary_words() in said)
+    assert (heat.newest_words() is None) == ("newest" in said)
+    for line in caption.text().split("\n"):
+        assert QFontMetricsF(caption.font()).horizontalAdvance(line) <= caption.width() + 1
+    panel.contents.heat.set_selected((3, 2))
+    text = heat.readout_text()
+    assert "dimension 2 " in text and "(2)" not in text
     panel.contents.kind.keyChanged.emit("v")
     qtbot.waitUntil(lambda: caption.text().startswith("values of layer"))
     settled(qtbot, panel, bench)
@@ -378,3 +390,16 @@ def test_layouts_of_heads_stay_in_sight_when_the_text_grows(qtbot: QtBot, tmp_pa
     qtbot.waitUntil(lambda: heads.rowAt(heads.viewport().height() - 1) in {-1, len(heads.rows) - 1})
     assert not heads.verticalScrollBar().isVisible()
     panel.ctx.theme.set_text_scale(1.0)
+
+
+@pytest.mark.parametrize(
+    "size", [(926, 530), (1026, 540), (1176, 700), (1376, 800), (1264, 180), (990, 250), (926, 180)]
+)
+def test_no_name_and_no_figure_is_cut(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
+    panel, _bench, _run = shown(qtbot, tmp_path, size=size)
+    for key, tables in {"heads": (panel.heads, panel.left), "step": (panel.step,), "phases": (panel.phases,)}.items():
+        panel.grid.show_card(key)
+        for table in tables:
+            if key != "heads":  # its rows are few
+                table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+            assert table.needed_width() <= table.viewport().width(), (key, table.accessibleName())
