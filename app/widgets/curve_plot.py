@@ -23,6 +23,10 @@ DOT_SPACING = 7
 """Px between positions from which each is also a dot."""
 CROWDED = 4
 """Px between positions under which lines are hairlines."""
+LEGEND_MARK, LEGEND_GAP, MARK_GAP = 13.0, 14.0, 5.0
+SHORT_MARK, SHORT_GAP = 9.0, 8.0
+"""Px of the line before a name in the legend, between its entries, and from line to name; the first two where it is
+narrow."""
 VEIL = 0.6
 """How much of what is ahead of the current position is hidden."""
 
@@ -96,6 +100,21 @@ class CurvePlot(CursorPlot):
         left = metrics.horizontalAdvance("00.0") + 8
         return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -4, -metrics.height() - 3)
 
+    def legend_places(self) -> tuple[list[float], float, QPointF]:
+        """Left edge of every curve's entry, px of its line, where the unit's words begin. Where a row has no room for
+        all, lines and gaps are short and the unit stands left of the positions; no curve goes without its name."""
+        metrics, plot = QFontMetricsF(self._theme.font("hint")), self.plot_rect()
+        names, unit = [metrics.horizontalAdvance(s.name) for s in self._series], metrics.horizontalAdvance(self._unit)
+        left, mark, gap = plot.left(), LEGEND_MARK, LEGEND_GAP
+        at = QPointF(plot.right() - unit, metrics.ascent())
+        if left + sum(names) + len(names) * (mark + MARK_GAP + gap) - gap + 8 > plot.right() - unit:
+            mark, gap = SHORT_MARK, SHORT_GAP
+            whole = sum(names) + len(names) * (mark + MARK_GAP + gap) - gap
+            left = min(left, max(plot.right() + 4 - whole, 0.0))
+            at = QPointF(max(plot.left() - 5 - unit, 0.0), plot.bottom() + metrics.ascent() + 3)
+        starts = [left + sum(names[:i]) + i * (mark + MARK_GAP + gap) for i in range(len(names))]
+        return starts, mark, at
+
     def x_of(self, position: float) -> float:
         plot = self.plot_rect()
         return plot.left() + (position + 0.5) * plot.width() / max(self.count, 1)
@@ -133,7 +152,7 @@ class CurvePlot(CursorPlot):
         high = self._highest()
         self._paint_axis(painter, plot, metrics, high)
         self._paint_message(painter, plot, metrics)
-        self._paint_legend(painter, plot, metrics)
+        self._paint_legend(painter, metrics)
         if not self.count:
             return
         for series in self._series:
@@ -218,23 +237,18 @@ class CurvePlot(CursorPlot):
         text = metrics.elidedText(self.message, Qt.TextElideMode.ElideRight, room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
 
-    def _paint_legend(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
+    def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF) -> None:
         colours, baseline = self._theme.palette, metrics.ascent()
         painter.setPen(colours.secondary)
-        painter.drawText(QPointF(plot.right() - metrics.horizontalAdvance(self._unit), baseline), self._unit)
-        room = plot.right() - metrics.horizontalAdvance(self._unit) - 8
-        x = plot.left()
-        for series in self._series:
-            width = metrics.horizontalAdvance(series.name)
-            if x + 18 + width > room:
-                break
+        places, mark, unit = self.legend_places()
+        painter.drawText(unit, self._unit)
+        for series, x in zip(self._series, places, strict=True):
             style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
             painter.setPen(QPen(getattr(colours, series.colour), 2, style))
             y = baseline - metrics.xHeight() / 2
-            painter.drawLine(QPointF(x, y), QPointF(x + 13, y))
+            painter.drawLine(QPointF(x, y), QPointF(x + mark, y))
             painter.setPen(colours.secondary)
-            painter.drawText(QPointF(x + 18, baseline), series.name)
-            x += 18 + width + 14
+            painter.drawText(QPointF(x + mark + MARK_GAP, baseline), series.name)
 
     def _lines_of(self, series: Series, plot: QRectF, high: float) -> list[QPolygonF]:
         """Kept until data or size change: a hover redraws lines it need not make again."""

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.i18n import tr
 from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
-from app.widgets.free_place import free_place
+from app.widgets.free_place import Curve, free_place
 from app.widgets.line_frame import Frame, value_range
 from app.widgets.ticks import decades, figure, longest_short, named_ticks, short, ticks
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-GAP, PALE = 14, 0.42
+GAP, PALE, BAR_SHARE = 14, 0.42, 0.55
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -341,7 +341,7 @@ class LinePlot(QWidget):
             top, step = float(np.nanmax(line.y)) or 1.0, float(line.x[1] - line.x[0]) if len(line.x) > 1 else 1.0
             width = step / (frame.x[1] - frame.x[0]) * frame.plot.width()
             for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
-                height = y / top * frame.plot.height() * 0.55
+                height = y / top * frame.plot.height() * BAR_SHARE
                 painter.drawRect(QRectF(frame.px(x) - width / 2, frame.plot.bottom() - height, width - 1, height))
             return
         x = frame.plot.left() + (line.x - frame.x[0]) / (frame.x[1] - frame.x[0]) * frame.plot.width()
@@ -399,9 +399,30 @@ class LinePlot(QWidget):
             self._mark_places = []
             for mark in self._marks:
                 size = QSizeF(metrics.horizontalAdvance(mark.text) + 4, metrics.height() - 2)
-                place = free_place(self._mark_at(mark), size, frame.plot, curves) if mark.text else None
+                at, place = self._mark_at(mark), None
+                if mark.text:  # over bars only where there is no place beside them
+                    place = free_place(at, size, frame.plot, [*curves, *self._bar_tops(frame)]) or free_place(
+                        at, size, frame.plot, curves
+                    )
                 self._mark_places.append(place)
         return self._mark_places
+
+    def _bar_tops(self, frame: Frame) -> list[Curve]:
+        """Of each line that is drawn as bars the outline that a word must not cross: down to the axis at every bar."""
+        found = []
+        for line in self.lines:
+            if line.style == "bars" and len(line.x) > 1:
+                scale = frame.plot.width() / (frame.x[1] - frame.x[0])
+                middle = frame.plot.left() + (line.x - frame.x[0]) * scale
+                half = float(line.x[1] - line.x[0]) * scale / 2
+                high = (
+                    frame.plot.bottom() - line.y / (float(np.nanmax(line.y)) or 1.0) * frame.plot.height() * BAR_SHARE
+                )
+                low = np.where(line.y > 0, frame.plot.bottom(), np.nan)
+                high = np.where(line.y > 0, high, np.nan)
+                x = np.stack([middle - half, middle, middle + half], 1).ravel()
+                found.append((x.astype(np.float32), np.stack([high, low, high], 1).ravel().astype(np.float32)))
+        return found
 
     def _mark_at(self, mark: Mark) -> QPointF:
         frame = self.frame()

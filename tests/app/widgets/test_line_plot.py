@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.free_place import crosses, free_place
-from app.widgets.line_plot import Line, LinePlot, Mark
+from app.widgets.line_plot import BAR_SHARE, Line, LinePlot, Mark
 from app.widgets.ticks import named_ticks, short
 
 
@@ -43,6 +43,28 @@ def test_the_word_of_a_mark_lies_on_no_line(qtbot: QtBot, theme: Theme, size: tu
         assert not any(crosses(curve, place) for curve in curves)
         assert frame.plot.contains(place)
     assert not plot.grab().isNull()
+
+
+@pytest.mark.parametrize("size", [(150, 100), (200, 130), (300, 150)])
+def test_the_word_of_a_mark_stands_beside_bars_where_there_is_a_place(
+    qtbot: QtBot, theme: Theme, size: tuple[int, int]
+) -> None:
+    plot = LinePlot(theme, "Activation function", x_name="gate")
+    qtbot.addWidget(plot)
+    plot.resize(*size)
+    x = np.linspace(-5, 3, 200, dtype=np.float32)
+    y = x / (1 + np.exp(-x))
+    bins = np.linspace(-3, 1.5, 48, dtype=np.float32)
+    bars = Line(name="neurons", x=bins, y=np.exp(-(bins**2)).astype(np.float32), style="bars")
+    plot.set_lines([Line(name="SiLU", x=x, y=y), bars])
+    plot.set_marks([Mark(x=0.9, y=0.64, text="0.640")])
+    (place,) = plot.mark_places()
+    frame = plot.frame()
+    assert place is not None
+    for middle, height in zip(bins.tolist(), bars.y.tolist(), strict=True):
+        top = frame.plot.bottom() - height * frame.plot.height() * BAR_SHARE
+        covered = place.left() < frame.px(middle) < place.right() and place.bottom() > top and height > 0.02
+        assert not covered, middle
 
 
 def test_a_word_goes_where_nothing_is_or_nowhere() -> None:

@@ -21,7 +21,7 @@ from app.widgets.bar_plot import BarPlot
 from app.widgets.bar_table import BarTable
 from app.widgets.candidate_table import TOKEN_LEAST, TOKEN_TIGHT, CandidateTable, probability
 from app.widgets.cdf_plot import CdfPlot
-from app.widgets.curve_plot import CurvePlot, Series, extremes
+from app.widgets.curve_plot import MARK_GAP, CurvePlot, Series, extremes
 from app.widgets.data_table import Column, DataTable
 from app.widgets.growth_plot import Growth, GrowthPlot
 from app.widgets.head_grid import HeadGrid
@@ -288,6 +288,27 @@ def test_curves_answer_mouse_and_keys(qtbot: QtBot, theme: Theme) -> None:
     QTest.keyClick(plot, Key.Key_Right)
     assert clicked[-1] == 18
     assert "18" in plot.accessibleDescription()
+
+
+@pytest.mark.parametrize("width", [130, 143, 180, 220, 300])
+def test_every_curve_keeps_its_name(qtbot: QtBot, theme: Theme, width: int) -> None:
+    plot = CurvePlot(theme, label="Entropy")
+    qtbot.addWidget(plot)
+    plot.resize(width, 66)
+    values = np.arange(19, dtype=np.float32)
+    names = ("entropy", "surprisal")
+    plot.set_series([Series(name=name, values=values, dashed=name != "entropy") for name in names])
+    lefts, mark, unit = plot.legend_places()
+    metrics = QFontMetricsF(theme.font("hint"))
+    ends = [left + mark + MARK_GAP + metrics.horizontalAdvance(n) for left, n in zip(lefts, names, strict=True)]
+    assert ends[0] < lefts[1]
+    assert lefts[0] >= 0
+    assert ends[1] <= width
+    if unit.y() < plot.plot_rect().top():
+        assert ends[1] + 4 <= unit.x()
+    else:
+        assert unit.x() + metrics.horizontalAdvance("nats") < plot.plot_rect().left()
+    assert not plot.grab().isNull()
 
 
 def test_bars_are_sorted_and_masked_ones_left_out(qtbot: QtBot, theme: Theme) -> None:
