@@ -172,9 +172,10 @@ class SideView(QWidget):
         self.sort.setEnabled(False)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(8)
+        row.setSpacing(0)
         self.metric_box.set_compact()
         row.addWidget(self.metric_box)
+        row.addSpacing(6)  # 8 px to the box itself, which has 2 px of its own
         row.addWidget(self.sort)
         row.addStretch(1)
         page = QWidget()

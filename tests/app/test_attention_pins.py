@@ -194,3 +194,42 @@ def test_a_click_on_a_label_opens_its_line_where_the_side_is_hidden(
     panel.main.heat.colClicked.emit(1)
     settled(qtbot, panel, bench)
     assert panel.side.column.isVisible()
+
+
+@pytest.mark.parametrize(("size", "pins"), [((751, 504), 2), ((751, 504), 3), ((1100, 700), 3)])
+def test_pinned_matrices_use_the_height_and_their_tokens_stand_whole(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int
+) -> None:
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    for layer in range(pins):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+    bench.selection.set_layer_head(5, 5)
+    settled(qtbot, panel, bench)
+    views = panel.maps()
+    room = views[0].parentWidget()
+    assert room is not None
+    assert max(view.geometry().bottom() for view in views) >= 0.9 * room.height()
+    for view in views:
+        heat, geometry = view.heat, view.heat.geometry_now()
+        longest = max(heat.row_axis.longest(96.0, 19, ruler=False), 1.0)
+        # Cut only where no width lies idle beside the matrix.
+        assert geometry.row_room >= longest or heat.width() - geometry.area.right() < 16
+    shown_titles = [label.text() for view in views for label in view.findChildren(QLabel) if "weights" in label.text()]
+    assert len({"Head" in title for title in shown_titles}) == 1  # in brief, all or none
+
+
+def test_the_menu_says_whether_all_heads_are_in_sight(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (760, 540))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    [command] = [command for command in panel.commands() if command.id == "attention.grid"]
+    assert command.checked is not None
+    for _ in range(3):
+        assert command.checked() == panel.side.grid.isVisible()
+        panel.toggle_grid()
+        settled(qtbot, panel, bench)
+    panel.side.show_page("row")
+    assert not command.checked()
