@@ -21,8 +21,12 @@ _T = TypeVar("_T")
 
 SPACE, NEWLINE, TAB, RETURN = "·", "⏎", "⇥", "␍"
 _VISIBLE = {" ": SPACE, "\n": NEWLINE, "\t": TAB, "\r": RETURN}
-# Format characters that emoji and scripts need and that draw nothing alone; the rest of Cf turns text around.
-_KEPT_FORMAT = {"\u200d", "\u200c"}
+# Joiners and variation selectors, which emoji and scripts need and which draw nothing alone; the rest of Cf turns text
+# around.
+_KEPT_FORMAT = {"\u200d", "\u200c", *map(chr, range(0xFE00, 0xFE10))}
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
+_BLANK = {"\u034f", "\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
+"""Categories of characters that draw nothing, and letters and signs that do not either."""
 
 
 class TokenizerError(DecoderscopeError):
@@ -45,15 +49,19 @@ BYTE_OF = byte_alphabet()
 
 
 def visible(raw: bytes) -> str:
-    """Bytes as drawn: spaces as dots, breaks as signs, incomplete characters as ⟨E4⟩, controls as ⟨U+202E⟩."""
+    """Bytes as drawn: spaces as dots, breaks as signs, incomplete characters as ⟨E4⟩, controls and other spaces as
+    ⟨U+202E⟩. Some sign is seen of any bytes."""
     text = raw.decode("utf-8", "surrogateescape")
+    alone = _KEPT_FORMAT.issuperset(text)
     out = []
     for ch in text:
         if "\udc80" <= ch <= "\udcff":  # surrogateescape's mark for a byte that is no character
             out.append(f"⟨{ord(ch) - 0xDC00:02X}⟩")
         elif ch in _VISIBLE:
             out.append(_VISIBLE[ch])
-        elif unicodedata.category(ch) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Cn"} and ch not in _KEPT_FORMAT:
+        elif ch in _KEPT_FORMAT:
+            out.append(f"⟨U+{ord(ch):04X}⟩" if alone else ch)
+        elif unicodedata.category(ch) in _HIDDEN or ch in _BLANK:
             out.append(f"⟨U+{ord(ch):04X}⟩")
         else:
             out.append(ch)
