@@ -104,7 +104,7 @@ def _place(
     most, area = LABEL_ROOM * theme.text_scale, QRectF()
     for ruler in (False, True):
         # A ruler's labels are longer by their number, and the cells need the room more.
-        share = options.ruler_share if ruler else 0.2
+        share = options.ruler_share if ruler else max(options.ruler_share, 0.2)
         least = LEAST_ROOM * theme.text_scale
         row_room, col_room = min(most, rect.width() * share), min(most, max(rect.height() * share, least))
         left, top, overhang = 1.0, 1.0, 1.0
