@@ -31,6 +31,9 @@ NARROW = 620
 LARGER = 1.1
 """Times pinned matrices are larger at least for the heads beside them to become tabs."""
 SPLIT_SIDE = 190
+LEAST_LINES, LINES_SHARE, STACK_GAIN = 200, 0.32, 1.15
+"""Px of height of the lines under the heads and their share of it, the larger of both, and times a thumbnail must be
+larger for the lines to go there."""
 UNDER, BESIDE = 150, 180
 """Px of height the lines need under the matrix, and of width beside it."""
 HELP = (
@@ -76,8 +79,12 @@ class AttentionPanel(Panel):
         self._left.setChildrenCollapsible(False)
         self._left.setHandleWidth(10)
         self._left.addWidget(self._maps)
+        self._right = QSplitter(Qt.Orientation.Vertical)
+        self._right.setChildrenCollapsible(False)
+        self._right.setHandleWidth(10)
+        self._right.addWidget(self.side)
         self._split.addWidget(self._left)
-        self._split.addWidget(self.side)
+        self._split.addWidget(self._right)
         self._split.setStretchFactor(0, 1)
         self._split.setStretchFactor(1, 0)
         self.body.addWidget(self.controls)
@@ -86,9 +93,10 @@ class AttentionPanel(Panel):
         self._beside, self._instead, self._were_tabs = True, False, False
         self._gain: tuple[object, bool] = (None, False)
         self._own_sizes = self._own_lines = self._is_resizing = False
-        self._line_sizes = [1, 1]
+        self._line_sizes, self._stacked, self._free_width = [1, 1], False, 0
         self._split.splitterMoved.connect(self._on_split_moved)
-        self._left.splitterMoved.connect(self._on_lines_moved)
+        for lines in (self._left, self._right):
+            lines.splitterMoved.connect(self._on_lines_moved)
         self._maps.set_views(self.maps())
         self._connect_map(self.main)
         self._resized.connect(self._after_resize, Qt.ConnectionType.QueuedConnection)
@@ -194,13 +202,14 @@ class AttentionPanel(Panel):
         self.pages.set_key(self.side.page if shown else "matrix")
         self.side.set_bare(bare=narrow)
         self.side.setVisible(shown)
+        self._right.setVisible(shown)
         self._left.setVisible(not (shown and narrow))
         self._place_lines(shown=shown, narrow=narrow)
         if shown and not narrow and not self._own_sizes:
             side = self._side_width()
             self._split.setSizes([max(self.width() - side - 36, 200), side])
         if self.side.split and not self._own_lines:
-            self._left.setSizes(self._line_sizes)
+            (self._right if self._stacked else self._left).setSizes(self._line_sizes)
 
     @property
     def _in_tabs(self) -> bool:
@@ -229,6 +238,8 @@ class AttentionPanel(Panel):
     def _side_width(self) -> int:
         """Of the heads' place: what the square matrix leaves, where the lines do not take it."""
         px = self.ctx.theme.px
+        if self._stacked:
+            return self._free_width
         left = self.width() - 36 - round((self.height() - px(60)) * 1.06) - px(12)
         alone = not self.side.split and len(self.maps()) == 1
         return min(max(px(SIDE_WIDTH), left), px(MOST_SIDE)) if alone else self._split_side()
@@ -244,9 +255,11 @@ class AttentionPanel(Panel):
         self._own_lines = True
 
     def _place_lines(self, *, shown: bool, narrow: bool) -> None:
-        """Row, column and entropy go where the square matrix leaves room: under it, or between it and the heads; else
-        they share the heads' place."""
+        """Row, column and entropy go where the square matrix leaves room: under it, between it and the heads, or under
+        these where they gain by the width; else they share the heads' place."""
         px = self.ctx.theme.px
+        if self._stacked and self._own_sizes and shown and not narrow:
+            return
         side = 0 if not shown else self.side.width() if self._own_sizes else self._split_side()
         width, height = self.width() - side - (36 if shown else 24), self.height() - px(60)
         stays = 0 if self.side.split else 10
@@ -260,21 +273,36 @@ class AttentionPanel(Panel):
         room, spare = (width, beside) if way == Qt.Orientation.Horizontal else (self.height(), under)
         # The handle's px come off the lines: the matrix would lose a pixel of every cell.
         self._line_sizes = [round(room - spare), round(spare) - self._left.handleWidth()]
-        if split == self.side.split and (not split or way == self._left.orientation()):
+        stacked = split and shown and way == Qt.Orientation.Horizontal and not self._own_sizes
+        if stacked:
+            heads = self._heads_over_lines(side, side + round(beside), height)
+            stacked = heads > 0
+            if stacked:
+                self._line_sizes, self._free_width = [heads, height - heads], side + round(beside)
+        if split == self.side.split and stacked == self._stacked and (not split or way == self._left.orientation()):
             return
-        self.side.set_split(split=split, wide=split and way == Qt.Orientation.Vertical)
+        self._stacked = stacked
+        self.side.set_split(split=split, wide=split and (stacked or way == Qt.Orientation.Vertical))
         if split:
             self._left.setOrientation(way)
-            self._left.addWidget(self.side.lines)
+            (self._right if stacked else self._left).addWidget(self.side.lines)
             self.side.lines.show()
         self.mark("view")
+
+    def _heads_over_lines(self, narrow: int, wide: int, height: int) -> int:
+        """Px of height for the heads over the lines, both `wide`; 0 where thumbnails are not much larger then than in
+        all of the height and a `narrow` place."""
+        px, grid = self.ctx.theme.px, self.side.grid
+        over = px(30)  # what marks them
+        now, _ = grid.room_for(narrow, height - over)
+        then, taken = grid.room_for(wide, height - over - max(px(LEAST_LINES), round(LINES_SHARE * height)))
+        return round(taken) + over if then >= STACK_GAIN * now else 0
 
     def _sync_pins(self) -> None:
         pins = self.ctx.selection.pins
         for view in [v for v in self.pinned if v.pinned not in pins]:
             self.pinned.remove(view)
-            view.hide()
-            view.deleteLater()
+            view.retire()
         known = {view.pinned for view in self.pinned}
         for pin in pins:
             if pin not in known:

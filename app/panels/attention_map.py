@@ -43,7 +43,7 @@ class MapView(QWidget):
     def __init__(self, panel: Panel, number: int, *, pinned: HeadView | None = None) -> None:
         super().__init__(panel)
         self._panel, self._ctx, self.number = panel, panel.ctx, number
-        self.pinned, self._is_brief = pinned, False
+        self.pinned, self._is_brief, self._retired = pinned, False, False
         self.view = pinned or panel.ctx.selection.view
         self._shown: tuple[object, HeadView] = (None, self.view)
         self._asked: object = None
@@ -123,6 +123,12 @@ class MapView(QWidget):
             on_error=lambda error: self._on_error(error, (state, message)),
             slot=f"matrix.{self.number}",
         )
+
+    def retire(self) -> None:
+        """It is no longer shown: what was asked for it may still come, and is let go."""
+        self._retired = True
+        self.hide()
+        self.deleteLater()
 
     def dress(self, options: Options, *, brief: bool) -> None:
         """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar. `brief`:
@@ -249,6 +255,8 @@ class MapView(QWidget):
         self.colClicked.emit()
 
     def _on_matrix(self, reply: MatrixReply, arrays: Arrays, message: GetMatrix, key: object) -> None:
+        if self._retired:
+            return
         pixels = np.ascontiguousarray(arrays["pixels"])
         name = colormap_for(self._panel.ctx.settings.panel("attention").get("colormap", "viridis"), signed=reply.signed)
         self._shown = (key, message.view)
@@ -263,7 +271,7 @@ class MapView(QWidget):
     def _on_error(self, error: ErrorInfo, asked: object) -> None:
         if self._asked == asked:
             self._asked = None
-        if error.code not in QUIET_CODES and not self.heat.tiles:
+        if not self._retired and error.code not in QUIET_CODES and not self.heat.tiles:
             self.heat.set_message(error.message)
 
     def _ask_cell(self, row: int, col: int) -> None:
@@ -271,7 +279,7 @@ class MapView(QWidget):
 
         def answer(reply: CellReply, _arrays: Arrays) -> None:
             # The picture may be another head's by now; its value is asked for again.
-            if self._shown[0] == key:
+            if self._shown[0] == key and not self._retired:
                 self.heat.set_cell_value(reply.query, reply.key, reply.value if reply.visible else None)
 
         self._panel.ask(GetCell(view=view, query=row, key=col), answer, slot=f"cell.{self.number}")

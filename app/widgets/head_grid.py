@@ -145,6 +145,11 @@ class HeadGrid(PointedSheet[Head]):
         """Screen pixels of a thumbnail's longer side."""
         return max(self._thumbnail_size())
 
+    def room_for(self, width: int, height: int) -> tuple[float, float]:
+        """Px of a thumbnail's side if the grid, by layer, had that room, and of the height it would take of it."""
+        layout = self._by_layer(width - 2, height)
+        return layout.side, min(layout.height, height)
+
     def head_rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail is drawn, in the viewport."""
         return self._layout().rect(layer, head).translated(-self._scroll())
@@ -392,10 +397,14 @@ class HeadGrid(PointedSheet[Head]):
                 self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 4,
                 header=self._key_height() + 4,
             )  # fmt: skip
+        return self._by_layer(width, self.height())
+
+    def _by_layer(self, width: int, height: int) -> GridLayout:
+        metrics = QFontMetricsF(self._theme.font("hint"))
         left = metrics.horizontalAdvance(str(max(self._n_layers - 1, 0))) + 8
         brackets = metrics.height() if self._group > 1 else 0.0
         return by_layer(
-            (self._n_layers, self._n_heads), self._group, width=width, height=self.height(), left=left,
+            (self._n_layers, self._n_heads), self._group, width=width, height=height, left=left,
             header=self._key_height() + math.ceil(metrics.height() + 1 + brackets), gap=2.0,
             line=metrics.capHeight() + NUMBERS_APART,
         )  # fmt: skip

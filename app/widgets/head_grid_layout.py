@@ -12,7 +12,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 Head = tuple[int, int]
 """Layer and head."""
-LEAST, MOST = 8.0, 28.0
+LEAST, MOST = 8.0, 40.0
 """Px of a thumbnail's side."""
 ROOMY = 14.0
 """Px of a side from which all layers at once are worth smaller thumbnails: below it a pattern is not made out."""

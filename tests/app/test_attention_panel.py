@@ -395,13 +395,41 @@ def test_the_lines_go_where_the_square_matrix_leaves_room(qtbot: QtBot, bench: B
             beside = lines.mapTo(panel, QPoint()).x() >= matrix.mapTo(panel, matrix.rect().topRight()).x()
             assert beside == (size == (1300, 700))
             words = (side.row_words, side.row_entropy, side.row_unscaled)
-            assert len({word.y() for word in words}) == (3 if beside else 1)
+            assert len({word.y() for word in words}) == (3 if beside and not panel._stacked else 1)
             assert min(lines.width(), lines.height()) > 100
         settled(qtbot, panel, bench)
         assert side.row.model().rowCount() > 0
         if not split:
             side.show_page("heads")
             assert side.grid.isVisible()
+
+
+@pytest.mark.parametrize("size", [(1382, 754), (1902, 934), (1262, 680)])
+def test_where_the_panel_has_the_window_the_heads_take_the_free_width(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int]
+) -> None:
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    panel.side.grid.set_shape(30, 9, 3)
+    settled(qtbot, panel, bench)
+    panel.side.grid.set_shape(30, 9, 3)
+    narrow = panel.side.grid.room_for(panel._split_side(), panel.height() - 90)[0]
+    panel._show_side()
+    qtbot.waitUntil(lambda: panel._stacked)
+    grid, lines = panel.side.grid, panel.side.lines
+    qtbot.waitUntil(lambda: grid.width() > 400)
+    assert grid.head_rect(0, 0).width() > 1.15 * narrow
+    assert grid.head_rect(29, 8).bottom() <= grid.viewport().height()  # all of them in sight
+    assert lines.isVisible()
+    assert lines.height() >= 150
+    assert lines.mapTo(panel, QPoint()).y() >= grid.mapTo(panel, grid.rect().bottomLeft()).y()
+    panel.toggle_grid()
+    settled(qtbot, panel, bench)
+    assert not grid.isVisible()
+    assert lines.isVisible()
+    panel.toggle_grid()
+    panel.resize(760, 520)
+    qtbot.waitUntil(lambda: not panel.side.split)
 
 
 def test_a_part_is_drawn_with_the_levels_of_the_whole(qtbot: QtBot, bench: Bench) -> None:
