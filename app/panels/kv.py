@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo, Progress, Request
 
-FOUR = 1290
-"""Px at 100 % text from which four tables stand beside one another, each with its names whole."""
+FOUR, QUARTERS = 1290, 1345
+"""Px at 100 % text from which a quarter of the width holds a table with its names whole, and one with a bar too."""
 HELP = (
     "Every layer keeps a key and a value of every token: the next token makes its own query, key and value, and reads "
     "all the others from here. Without it each step would compute the whole text again.\n\n"
@@ -265,7 +265,7 @@ def plan(width: float, height: float) -> Plan:
     widths: tuple[int, ...]
     if width >= 1220:
         slots = (("growth",), ("heads",), ("phases", "step", "layers"), ("contents",))
-        widths = (17, 16, 22, 24)
+        widths = (5, 4, 5, 6) if width >= QUARTERS else (17, 16, 22, 24)
     elif width >= 960:
         slots, widths = (("growth",), (*middle,), ("contents",)), (4, 5, 5)
     elif width >= 520:

@@ -393,7 +393,8 @@ def test_layouts_of_heads_stay_in_sight_when_the_text_grows(qtbot: QtBot, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "size", [(926, 530), (1026, 540), (1176, 700), (1376, 800), (1264, 180), (990, 250), (926, 180)]
+    "size",
+    [(926, 530), (1026, 540), (1176, 700), (1376, 800), (1360, 180), (1330, 180), (1264, 180), (990, 250), (926, 180)],
 )
 def test_no_name_and_no_figure_is_cut(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
     panel, _bench, _run = shown(qtbot, tmp_path, size=size)
