@@ -128,7 +128,7 @@ def _place(
         left = math.ceil(axes[0].longest(wider, shape[0], ruler=ruler) + GAP + 2)
         moved = min(rect.left() + left - area.left(), spare)
         if moved > 0:
-            row_room = min(wider, row_room + moved)
+            row_room = min(wider, row_room + moved + 1)  # a whole pixel: `left` has been rounded, and has two more
             area.translate(math.floor(moved), 0)
     return area, (row_room, col_room)
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.frame.pages import default_words
+from model.protocol.engine_requests import CatalogueEntry
+
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = 7
 
@@ -44,3 +47,8 @@ def test_the_command_knows_its_engine_side(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_default_models_size_is_not_broken_from_its_unit() -> None:
+    entry = CatalogueEntry(name="tiny", title="Tiny", licence="MIT", download_bytes=93_000_000)
+    assert "93\N{NO-BREAK SPACE}MB" in default_words(entry)

@@ -11,13 +11,14 @@ from typing import Literal
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QKeyEvent, QPolygonF, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter, QPolygonF, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
+from app.widgets.cell_frame import draw_frame
 from app.widgets.colour_bar import BarText
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
@@ -445,3 +446,19 @@ def test_the_bar_stands_beside_the_readout_where_both_fit_or_the_matrix_gains(
     if width == 700:  # ends with the matrix, where the readout has room
         assert geometry.bar.right() == geometry.area.right()
         assert geometry.readout.width() >= 350
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("ground", ["#440154", "#21918c", "#fde725", "#ffffff", "#1769d2", "#5aa9ff"])
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_cells_frame_shows_on_any_colour(qtbot: QtBot, theme: str, ground: str, chosen: bool) -> None:
+    del qtbot
+    shot = QImage(60, 40, QImage.Format.Format_RGB32)
+    shot.fill(QColor(ground))
+    painter = QPainter(shot)
+    draw_frame(painter, Theme("dark" if theme == "dark" else "light").palette, QRectF(20, 10, 20, 20), chosen=chosen)
+    painter.end()
+    crossed = {shot.pixelColor(x, 20).name() for x in range(14, 24)}
+    lights = [QColor(colour).lightnessF() for colour in crossed]
+    assert max(lights) > 0.95
+    assert min(lights) < 0.35  # white and dark side by side: one of them stands out from every ground
