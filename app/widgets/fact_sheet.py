@@ -96,7 +96,9 @@ class FactSheet(QScrollArea):
         """Leaves the px under the last line that fits empty."""
         room, line, spare = self.height(), QFontMetrics(self._theme.font("table")).lineSpacing(), 0
         if self.needed_height() > room:
+            self._page.resize(self._page.width(), self.needed_height())
             self._grid.activate()
+            self._grid.setGeometry(self._page.rect())  # at once, as it is else only once it is shown
             ends = (right.y() + line * (at + 1) for _, right in self._labels for at in range(right.height() // line))
             spare = room - max((end for end in ends if end <= room), default=room)
         if spare != self.viewportMargins().bottom():

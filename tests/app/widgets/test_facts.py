@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -76,6 +77,10 @@ def test_a_sheets_lines_end_before_its_bar_whatever_size_came_before(qtbot: QtBo
         QApplication.processEvents()
         room = sheet.viewport().width()
         assert sheet._page.width() <= room, size
+        line, seen = QFontMetrics(theme.font("table")).lineSpacing(), sheet.viewport().height()
+        tops = [words.y() + line * at for _, words in sheet._labels for at in range(words.height() // line)]
+        if sheet.needed_height() > sheet.height() and not sheet.verticalScrollBar().value():
+            assert not any(top < seen < top + line - 1 for top in tops), size
         for _, words in sheet._labels:
             assert words.geometry().right() < room, size
             assert words.height() >= words.heightForWidth(words.width()), size
