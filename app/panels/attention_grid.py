@@ -28,7 +28,7 @@ DRESSES = (
 """What is drawn besides the cells, from all to least. Where the readout is left out, the title has the value, and the
 colour bar where that is as well, if it has the room; where the tokens over the columns are, the rows still have them,
 and the columns their numbers."""
-CUT = 0.85
+CUT = 0.95
 """What a matrix whose tokens are cut is worth of one whose tokens stand whole, by their sides."""
 GAIN = 1.1
 """Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels."""
