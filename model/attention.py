@@ -103,8 +103,14 @@ class AttentionSpec:
 
     def normalize(self, scores: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         """Softmax of scores (H, T, S) over the visible keys; invisible ones get exactly 0."""
-        hidden = ~self.mask(q_pos, k_pos)  # (T, S)
-        return scores.float().masked_fill(hidden, -math.inf).softmax(-1)  # (H, T, S)
+        return self.normalize_(scores.to(torch.float32, copy=True), ~self.mask(q_pos, k_pos))  # (H, T, S)
+
+    @staticmethod
+    def normalize_(scores: Tensor, hidden: Tensor) -> Tensor:
+        """`normalize` of float32 scores, which are changed. `hidden`: of the last keys, (T, s); those before are seen
+        by every query."""
+        scores[..., -hidden.shape[1] :].masked_fill_(hidden, -math.inf)
+        return scores.softmax(-1)  # (H, T, S)
 
     def weights(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         """The attention pattern, (H, T, S) float32; rows sum to 1."""

@@ -6,7 +6,6 @@ has the same bits however it is looked at (a matrix product's rounding depends o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -128,10 +127,8 @@ def _weighed(heads: Sequence[HeadRows], stage: Stage, begin: int, seen: slice) -
     visible = spec.mask(q_pos, k_pos)
     if stage == "masked":
         return scores, visible
-    # As `spec.normalize` does it, bit for bit; without a window only the block's own keys can be hidden from its rows.
-    edge = max(begin - seen.start, 0) if spec.window is None else 0
-    scores[..., edge:].masked_fill_(~visible[:, edge:], -math.inf)
-    weights = scores.softmax(-1)
+    edge = begin - seen.start if spec.window is None else 0  # without a window only the block's own keys can be hidden
+    weights = spec.normalize_(scores, ~visible[:, edge:])
     if stage == "weighted":
         for index, head in enumerate(heads):
             weights[index] *= head.v[0, seen].float().norm(dim=-1)
