@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStyle, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QStyle, QTabBar, QToolButton, QWidget
 from shiboken6 import isValid
 
 from app.frame.docks import RADIUS, PanelDock
@@ -186,6 +186,7 @@ def fit_tabs(bar: QTabBar, beside: int) -> None:
         bar.setProperty("tight", tight)
         bar.style().unpolish(bar)
         bar.style().polish(bar)
+        QApplication.sendEvent(bar, QEvent(QEvent.Type.StyleChange))  # without it the tabs stay where they are
         bar.updateGeometry()
 
 
