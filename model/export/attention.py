@@ -17,7 +17,7 @@ from model.export.raster import Float32
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject, view_title
 from model.export.tables import MatrixTable, csv_metadata, write_csv, write_json, write_npz
-from model.export.under_way import Check, Report, nothing
+from model.export.under_way import Check, Report, load_figures, nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportAttention
 from model.protocol.file_writing import safe_stem
@@ -212,7 +212,8 @@ class _Matrix:
         )
 
     def picture(self, file_format: PictureFormat, out: IO[bytes]) -> None:
-        from model.export.render import render  # noqa: PLC0415 - matplotlib, which tables do without
+        load_figures(self.check)  # which tables do without
+        from model.export.render import render  # noqa: PLC0415
 
         heat = self.heat_map
         draw = partial(draw_heat_map, heat=heat)

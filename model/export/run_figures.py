@@ -24,7 +24,7 @@ from model.export.rope_planes import RopePlanes, draw_rope_planes
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject, view_title
 from model.export.tinted_text import TintedText, draw_tinted_text
-from model.export.under_way import Check, Report, nothing
+from model.export.under_way import Check, Report, load_figures, nothing
 from model.export.waterfall import Waterfall, draw_waterfall
 from model.protocol.attention_requests import HeadView
 from model.protocol.figure_requests import (
@@ -96,7 +96,8 @@ def export_figure(
 
 
 def _write_picture(drawn: Drawn, spec: FigureSpec, file_format: PictureFormat, check: Check, out: IO[bytes]) -> None:
-    from model.export.render import render  # noqa: PLC0415 - matplotlib, which numbers do without
+    load_figures(check)  # which numbers do without
+    from model.export.render import render  # noqa: PLC0415
 
     out.write(render(drawn.draw, spec, file_format, about=drawn.about, title=drawn.title, check=check))
 

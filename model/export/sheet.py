@@ -23,7 +23,7 @@ from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject
 from model.export.tables import NpzWriter
 from model.export.tiles import Tiles
-from model.export.under_way import Check, Report, nothing
+from model.export.under_way import Check, Report, load_figures, nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportSheet
 from model.protocol.file_writing import safe_stem
@@ -216,7 +216,8 @@ class _Sheet:
         return Levels.spanning(low, high, scale=self.message.scale, signed=signed, fixed=fixed)
 
     def picture(self, file_format: PictureFormat, out: IO[bytes]) -> None:
-        from model.export.render import render  # noqa: PLC0415 - matplotlib, which NPZ does without
+        load_figures(self.check)  # which NPZ does without
+        from model.export.render import render  # noqa: PLC0415
 
         tiles, _, _ = self.tiles
         info = self.subject.info
