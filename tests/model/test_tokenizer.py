@@ -25,8 +25,7 @@ from model.checkpoint.pretokenizers import PRE_TOKENIZATIONS
 from model.tokenizer import BYTE_OF, IdsTokenizer, Tokenizer, TokenizerError, visible
 from tests.model.checkpoint import files
 
-HERE = Path("m.gguf")
-ROOT = Path(__file__).resolve().parents[2]
+HERE, ROOT = Path("m.gguf"), Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,6 @@ from app.widgets.sign_colours import SIGNS, bar_colour
 from app.widgets.stage_tiles import StageTiles, percent
 from app.widgets.table_style import Look, LookModel
 from app.widgets.thumbnails import fit_stack
-from app.widgets.ticks import figure, nice_step, ticks
 from model.colormaps import colormap_for, lut
 from model.protocol.values import Candidate
 
@@ -417,27 +416,6 @@ def test_thumbnails_keep_the_strongest_pixel(size: int, side: int) -> None:
     small = fit_stack(stack, (side, side))
     assert small.shape == (3, side, side)
     np.testing.assert_array_equal(small.max(axis=(1, 2)), stack.max(axis=(1, 2)) if side <= size else small.max((1, 2)))
-
-
-@given(st.floats(1e-9, 1e9))
-def test_a_nice_step_is_one_two_or_five(least: float) -> None:
-    step = nice_step(least)
-    assert least * (1 - 1e-6) <= step <= least * 2.5 * (1 + 1e-6)
-    mantissa = step / 10.0 ** math.floor(math.log10(step) + 1e-9)
-    assert min(abs(mantissa - m) for m in (1, 2, 5, 10)) < 1e-6
-
-
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(1, 12))
-def test_ticks_lie_inside_and_are_few(low: float, span: float, most: int) -> None:
-    found = ticks(low, low + span, most)
-    assert len(found) <= most + 1
-    assert all(low - span * 1e-6 <= value <= low + span * (1 + 1e-6) for value in found)
-
-
-@given(st.floats(-1e12, 1e12))
-def test_figures_read_back_to_their_digits(value: float) -> None:
-    shown = float(figure(value, 6).replace(",", ""))
-    assert shown == pytest.approx(value, rel=5.1e-6, abs=1e-12)
 
 
 def test_three_stages_stand_beside_one_another_in_the_narrowest_panel(qtbot: QtBot, theme: Theme) -> None:
