@@ -28,3 +28,10 @@ def seen(text: str) -> str:
 
 def _hidden(character: str) -> bool:
     return unicodedata.category(character) in _HIDDEN
+
+
+def one_line(text: str, most: int) -> str:
+    """The beginning of a text in at most `most` characters, with nothing in it that is not printed."""
+    line = " ".join(text[: 8 * most].split())
+    line = "".join(character if character.isprintable() else "·" for character in line)
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"

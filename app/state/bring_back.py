@@ -15,6 +15,7 @@ from PySide6.QtCore import QDateTime, QLocale, QObject, Qt
 
 from app.i18n import tr
 from app.notify import WayOut
+from app.plain import one_line
 from app.small_files import NotAFileError, read_small
 from app.state.autosave import MAX_BYTES, NAME, Saved, decode_saved, numbered, readable_prompt, remove
 from app.state.lost_run import Return
@@ -59,15 +60,10 @@ class Lost:
     @property
     def words(self) -> str:
         """The beginning of its prompt, tokens and time, on one line."""
-        text = " ".join(self.saved.prompt[: 8 * BEGINNING].split())
-        text = "".join(character if character.isprintable() else "·" for character in text)
-        text = text if len(text) <= BEGINNING else text[: BEGINNING - 1].rstrip() + "…"
+        text = one_line(self.saved.prompt, BEGINNING)
         time_of = QDateTime.fromSecsSinceEpoch(int(self.when))
         when = QLocale().toString(time_of, QLocale.FormatType.ShortFormat)
-        words = tr("“{text}”, run of {n} tokens, {when}")
-        for name, value in (("n", f"{self.n_tokens:,}"), ("when", when), ("text", text)):
-            words = words.replace(f"{{{name}}}", value)
-        return words
+        return tr("“{text}”, run of {n} tokens, {when}", text=text, n=f"{self.n_tokens:,}", when=when)
 
 
 def offer_lost(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.plain import one_line
 from app.state.under_way import Phase
 
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ def other_text(session: Session) -> str:
     and while another run is being made."""
     if session.run is None or session.phase in {Phase.PREFILL, Phase.OPENING} or follows_run(session):
         return ""
-    text = " ".join((session.prefilled_text or session.run_text)[: 8 * BEGINNING].split())
-    text = "".join(character if character.isprintable() else "·" for character in text)
-    return text if len(text) <= BEGINNING else text[: BEGINNING - 1].rstrip() + "…"
+    return one_line(session.prefilled_text or session.run_text, BEGINNING)
 
 
 def bring_back(session: Session) -> None:

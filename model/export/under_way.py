@@ -27,7 +27,7 @@ def load_figures(check: Check) -> None:
         return
 
     def load() -> None:
-        with suppress(BaseException):
+        with suppress(Exception):
             importlib.import_module(FIGURES)
 
     loading = threading.Thread(target=load, name="load figures", daemon=True)
