@@ -13,8 +13,8 @@ help: ## show this list
 run: setup ## open the window (ARGS="run --prompt Hello" for a subcommand); with no display, walk the main job offscreen
 	@sh packaging/run.sh $(ARGS)
 
-test: setup-dev ## the tests, under 15 minutes on two cores (ARGS="-k rope" to choose)
-	@$(PY) -m pytest $(ARGS)
+test: setup-dev ## the tests, under 15 minutes on two cores (ARGS="-k rope" to choose, "-n 0" for one process)
+	@$(PY) -m pytest -n auto --dist loadfile $(ARGS)
 
 test-long: setup-long ## every test: also the slow ones, and those for a GPU where there is one
 	@$(PY) -m pytest -m "" $(ARGS)

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import hypothesis
 import pytest
@@ -64,6 +65,29 @@ def pytest_report_header() -> str:
     """The releases that decide what a test sees."""
     names = ("PySide6_Essentials", "pyqtgraph", "torch", "numpy", "transformers")
     return "with " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """As many processes as there are cores to run on; four at most, for each has windows and engines of its own."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(4, cores)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
+    """Escapes lone surrogates, which Qt's messages about odd names hold and no process can send to another."""
+    report = yield
+    return cast("dict[str, Any] | None", _without_surrogates(report))
+
+
+def _without_surrogates(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_without_surrogates(each) for each in value)
+    return value
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
