@@ -151,7 +151,8 @@ class Session:
         return self.activations(name)[found[0].name]
 
     def activations(self, *names: str) -> dict[str, NDArray[Any]]:
-        """Activations by hook name or pattern ("layers.*.attn.z", "kv")."""
+        """Activations by hook name or pattern ("layers.*.attn.z", "kv"). Without its model a run has the "logits" of
+        the prompt's last token and of every step, and no others."""
         return {
             one.name: np.concatenate([block.numpy() for block in one.blocks()]).reshape(one.shape)
             for one in find(self.run, names)
@@ -213,7 +214,8 @@ class Figure:
         return self.png
 
     def data(self, file_format: str) -> bytes:
-        """The file: "png", "svg", "pdf", "json"; of attention and sheets also "html", "npz" and (a head) "csv"."""
+        """The file: "png", "svg", "pdf", "json"; of attention and sheets also "html", "npz", "safetensors" and (a head)
+        "csv"."""
         with next(self._files(file_format)) as file:
             return file.read()
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from model.cli.command import Command, ProgressLine, UsageError, number, whole
 from model.cli.prompted import add_run_options, decoded, prefilled, read_prompt, sampler_settings
-from model.cli.what import KINDS, TINTS, requests_for
+from model.cli.wanted import FIELDS, KINDS, PLACED, Wanted, check_places, wanted_of
+from model.cli.what import TINTS, requests_for
 from model.colormaps import ONE_SIGNED
-from model.errors import shown
-from model.export.spec import FigureSpec
 from model.protocol.attention_requests import Scale, Stage
-from model.protocol.export_kinds import EXPORT_KINDS, file_names
+from model.protocol.export_kinds import file_names
 from model.protocol.export_requests import FigureTheme, FileRequest, RunContents
 from model.protocol.file_writing import FileExistsAlreadyError, require_folder
 
@@ -30,9 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = KINDS
     add_run_options(parser, steps=0, recorded=True)
     what = parser.add_argument_group("what")
-    what.add_argument("--what", nargs="+", default=["attention"], metavar="KIND", help="default: attention")
-    what.add_argument("--layer", default="all", metavar="LIST", help="0,3-5 or all (default: all)")
-    head = "2, 0-3, all, mean or max (default: all for sheets, mean elsewhere)"
+    kinds = "one or several, see below (default: attention)"
+    what.add_argument("--what", nargs="+", action="extend", metavar="KIND", help=kinds)
+    what.add_argument("--layer", default="", metavar="LIST", help="0,3-5 or all (default: 0 for rope, all elsewhere)")
+    head = "2, 0-3, all, mean or max (default: all for sheets, 0 for rope, mean elsewhere)"
     what.add_argument("--head", default="", metavar="LIST", help=head)
     what.add_argument("--stage", default="weights", choices=get_args(Stage))
     what.add_argument("--scale", default="sqrt", choices=get_args(Scale))
@@ -54,28 +53,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     look.add_argument("--colormap", default="viridis", choices=ONE_SIGNED)
     look.add_argument("--title", default="", metavar="TEXT")
     look.add_argument("--out", default=".", metavar="DIR", help="made when absent (default: here)")
-    look.add_argument("--name", default="", metavar="PATTERN", help="may hold {what}, {layer}, {head}, {stage}")
+    fields = "may hold " + ", ".join(f"{{{name}}}" for name in FIELDS)
+    look.add_argument("--name", default="", metavar="PATTERN", help=fields)
     look.add_argument("--overwrite", action="store_true", help="replace files that are there")
     look.add_argument("--json", action="store_true", help="print a JSON list of what was written")
 
 
 def run(options: argparse.Namespace) -> int:
     """Makes the run, exports, writes."""
-    kind, *names = options.what
-    _check(kind, names, options)
-    formats = _formats(kind, options.format)
-    size = _size(options.size) if options.size else EXPORT_KINDS[kind].size
-    options.head = options.head or ("all" if kind in {"sheet", "grid"} else "mean")
-    if EXPORT_KINDS[kind].drawn:
-        FigureSpec(width=size[0], height=size[1], dpi=options.dpi)  # refused before a model is opened
+    wanted = wanted_of(options)
+    _check_source(options)
     folder = Path(options.out)
     _check_folder(folder)
     sampler_settings(options)
     prompt = read_prompt(options) if options.run_file is None else ()
     progress = ProgressLine()
     try:
-        made = _run_of(options, prompt, progress)
-        requests = list(requests_for(made, kind, names, formats, size, options))
+        made = _run_of(options, wanted, prompt, progress)
+        requests = [message for one in wanted for message in requests_for(made, one, options)]
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -102,13 +97,7 @@ def _check_folder(folder: Path) -> None:
     require_folder(there, folder)
 
 
-def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:
-    if kind not in EXPORT_KINDS:
-        raise UsageError(f"--what: {shown(kind)!r} is not one of {', '.join(EXPORT_KINDS)}")
-    if bool(names) != (kind == "activation"):
-        raise UsageError(
-            "--what: activation, and nothing else, takes the names of activations, such as layers.3.attn.pattern"
-        )
+def _check_source(options: argparse.Namespace) -> None:
     given = [options.prompt is not None, options.prompt_ids is not None, options.run_file is not None]
     if sum(given) != 1:
         raise UsageError("give either --prompt TEXT or --run FILE (or --prompt-ids LIST)")
@@ -116,36 +105,26 @@ def _check(kind: str, names: list[str], options: argparse.Namespace) -> None:
         raise UsageError("--steps goes with --prompt; a recorded run is exported as it is")
 
 
-def _formats(kind: str, asked: str) -> tuple[str, ...]:
-    known = EXPORT_KINDS[kind].formats
-    formats = tuple(dict.fromkeys(word.strip() for word in asked.split(",") if word.strip())) or known[:1]
-    for name in formats:
-        if name not in known:
-            raise UsageError(f"--format: {shown(name)!r} is no format of {kind}; choose from {', '.join(known)}")
-    return formats
+def _run_of(
+    options: argparse.Namespace, wanted: Sequence[Wanted], prompt: str | Sequence[int], progress: ProgressLine
+) -> Run:
+    from model.export.run_file import RunFile, reopen  # noqa: PLC0415 - imports torch
+    from model.loading import open_model, plan_model  # noqa: PLC0415
 
-
-def _size(text: str) -> tuple[float, float]:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)[x×](\d+(?:\.\d+)?)", text.strip())
-    if match is None:
-        raise UsageError(f"--size: {shown(text)!r} is not of the form 7x6 (inches)")
-    return float(match[1]), float(match[2])
-
-
-def _run_of(options: argparse.Namespace, prompt: str | Sequence[int], progress: ProgressLine) -> Run:
     if options.run_file is None:
+        if options.layer or options.head or any(one.names or one.kind in PLACED for one in wanted):
+            check_places(wanted, plan_model(options.model, device=options.device, dtype=options.dtype).config)
         made, _ = prefilled(options, prompt)
         decoded(made, options, progress=progress)
         return made
-    from model.export.run_file import RunFile, reopen  # noqa: PLC0415 - imports torch
-    from model.loading import open_model  # noqa: PLC0415
     from model.threads import use_threads  # noqa: PLC0415
 
     use_threads(options.threads)
-    model = None
-    if options.model:
-        model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
     with RunFile(Path(options.run_file)) as file:
+        check_places(wanted, file.record.config)
+        model = None
+        if options.model:
+            model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
         return reopen(file, model, progress=progress)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from model.cli.command import Command, ProgressLine
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares what can be done."""
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="every model known by name")
+    listed = actions.add_parser("list", help="every model known by name")
+    listed.add_argument("--json", action="store_true", help="print a JSON list")
     for action, text in (
         ("get", "fetch a model and prepare it, unless it is here"),
         ("remove", "delete a fetched model and its prepared form"),
@@ -29,20 +31,37 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Does what was asked."""
     if options.action == "list":
-        list_models()
+        list_models(as_json=options.json)
     else:
         entry = catalogue.DEFAULT if options.name == "default" else catalogue.get(options.name)
         {"get": get, "remove": remove, "where": where}[options.action](entry)
     return 0
 
 
-def list_models() -> None:
-    """One line a model: name, licence, size, where it is."""
-    for entry in catalogue.CATALOGUE:
-        path = local_path(entry)
+def list_models(*, as_json: bool) -> None:
+    """One line a model: name, licence, size, where it is; or all of it as JSON."""
+    found = [(entry, local_path(entry)) for entry in catalogue.CATALOGUE]
+    if as_json:
+        print(json.dumps([facts(entry, path) for entry, path in found], ensure_ascii=False, indent=1))
+        return
+    for entry, path in found:
         place = str(path) if path is not None else f"not fetched ({entry.download_bytes / 1e6:.0f} MB)"
         default = " (default)" if entry is catalogue.DEFAULT else ""
         print(f"{entry.name}{default}\t{entry.licence}\t{place}")
+
+
+def facts(entry: catalogue.Entry, path: Path | None) -> dict[str, object]:
+    """What is known of a model; `path` null and `prepared` false where it is not on this disk."""
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "default": entry is catalogue.DEFAULT,
+        "licence": entry.licence,
+        "hub_id": entry.hub_id,
+        "download_bytes": entry.download_bytes,
+        "path": None if path is None else str(path),
+        "prepared": bool(prepared_forms(entry)),
+    }
 
 
 def get(entry: catalogue.Entry) -> None:

@@ -73,7 +73,8 @@ class _Told:
 
 
 def write_activations_npz(found: Sequence[Activation], subject: Subject, out: IO[bytes], *, told: _Told) -> None:
-    """One array an activation, named as its hook; `ids`, `pieces`, `axes` (JSON) and `metadata` (JSON) beside them."""
+    """One array an activation, named as its hook; `ids`, `pieces`, `axes` and `metadata` (JSON) beside them, and
+    NAME.positions where its rows are not the whole path's."""
     about = subject.about("activations")
     with NpzWriter(out, compress=False) as npz:
         for activation in found:
@@ -81,6 +82,8 @@ def write_activations_npz(found: Sequence[Activation], subject: Subject, out: IO
             npz.add_blocks(
                 activation.name, activation.shape, (block.numpy() for block in told.blocks(activation)), kind
             )
+            if activation.positions:
+                npz.add(activation.positions_name, np.asarray(activation.positions, dtype=np.int64))
         npz.add("ids", np.asarray(subject.ids, dtype=np.int64))
         npz.add("pieces", np.asarray(subject.pieces, dtype=np.str_))
         npz.add("axes", np.asarray([f"{activation.name} {activation.axes}" for activation in found], dtype=np.str_))
@@ -90,7 +93,8 @@ def write_activations_npz(found: Sequence[Activation], subject: Subject, out: IO
 def write_activations_safetensors(
     found: Sequence[Activation], subject: Subject, out: IO[bytes], *, told: _Told
 ) -> None:
-    """One tensor an activation, named as its hook, and `ids`; the metadata is JSON under `decoderscope`."""
+    """One tensor an activation, named as its hook, and `ids`, with NAME.positions as in NPZ; the metadata is JSON under
+    `decoderscope`, `pieces` and `axes`."""
     pieces = [
         Piece(
             name=activation.name,
@@ -100,16 +104,23 @@ def write_activations_safetensors(
         )
         for activation in found
     ]
+    pieces += [Piece.of(one.positions_name, torch.tensor(one.positions)) for one in found if one.positions]
     pieces.append(Piece.of("ids", torch.tensor(subject.ids)))
-    write_tensors(pieces, out, {"decoderscope": subject.about("activations").as_json()}, check=nothing)
+    metadata = {
+        "decoderscope": subject.about("activations").as_json(),
+        "pieces": json.dumps(subject.pieces, ensure_ascii=False),
+        "axes": json.dumps({one.name: one.axes for one in found}),
+    }
+    write_tensors(pieces, out, metadata, check=nothing)
 
 
 def write_activations_json(found: Sequence[Activation], subject: Subject, out: IO[bytes], *, told: _Told) -> None:
-    """One object: metadata, `ids`, `pieces`, and `activations`: by hook name the axes' letters, shape and values."""
+    """One object: metadata, `ids`, `pieces`, and `activations`: by hook name the axes' letters,
+    shape, positions where they are not the whole path's, and values."""
     head = {"metadata": subject.about("activations").as_dict(), "ids": subject.ids, "pieces": subject.pieces}
     out.write(json.dumps(head, ensure_ascii=False)[:-1].encode() + b',\n"activations": {')
     for index, activation in enumerate(found):
-        place = json.dumps({"axes": activation.axes, "shape": activation.shape})[:-1]
+        place = json.dumps(_facts(activation))[:-1]
         out.write(f'{"," if index else ""}\n{json.dumps(activation.name)}: {place}, "values": ['.encode())
         first = True
         for block in told.blocks(activation):
@@ -118,6 +129,11 @@ def write_activations_json(found: Sequence[Activation], subject: Subject, out: I
                 first = False
         out.write(b"\n]}")
     out.write(b"\n}}\n")
+
+
+def _facts(activation: Activation) -> dict[str, object]:
+    facts: dict[str, object] = {"axes": activation.axes, "shape": activation.shape}
+    return facts | ({"positions": activation.positions} if activation.positions else {})
 
 
 def _nested(values: Array) -> str:
@@ -137,8 +153,8 @@ def _csv_files(
     """The table of one activation, and its metadata beside it."""
     name = alone if alone is not None else safe_stem(f"{stem}-{activation.name}")
     yield ExportedFile(f"{name}.csv", "csv", partial(write_activation_csv, activation, subject, told=told))
-    facts = {"activation": activation.name, "axes": activation.axes, "shape": activation.shape}
-    document = csv_document(f"{name}.csv", {**subject.about(activation.name).as_dict(), **facts})
+    facts = {**subject.about(activation.name).as_dict(), "activation": activation.name, **_facts(activation)}
+    document = csv_document(f"{name}.csv", facts)
     yield ExportedFile(f"{name}.csv-metadata.json", "json", lambda out: _put(document, out))
 
 
@@ -164,7 +180,8 @@ def write_activation_csv(activation: Activation, subject: Subject, out: IO[bytes
             values = block.numpy()
             for index in np.ndindex(values.shape[:-1]):
                 where: list[int | str] = []
-                for letter, at in zip(places, (index[0] + first, *index[1:]), strict=True):
+                for letter, row in zip(places, (index[0] + first, *index[1:]), strict=True):
+                    at = activation.positions[row] if letter == "T" and activation.positions else row
                     where += [at, subject.ids[at], pieces[at]] if AXES[letter] == "position" else [at]
                 writer.writerow([*where, *_words(values[index], "")])
             first += values.shape[0]

@@ -2,12 +2,14 @@
 
 What the run keeps (residuals, rotated q, k, v, logits) is written as kept; scores and patterns are the very values a
 hover shows; everything else is recomputed one layer at a time from the stored residual stream. A name may hold `*`.
+
+Of a recorded run, `logits` are those that are in its file: after the prompt's last token and after every step.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +18,7 @@ import torch
 from torch import Tensor
 
 from model.errors import BadValueError, UnknownNameError
+from model.export.recorded import RecordedRun
 from model.hooks import HookPoint
 from model.protocol.attention_requests import HeadView, Stage
 from model.recompute import activations, query_rows
@@ -32,18 +35,23 @@ _STAGES: dict[str, Stage] = {"attn.scores": "scores", "attn.pattern": "weights"}
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Activation:
     """One activation over the active path: its hook name, the axes' letters, its shape, and its values in blocks along
-    the first axis, float32 (ids: int64)."""
+    the first axis, float32 (ids: int64). `positions` of its rows where they are not the path's, in order."""
 
     name: str
     axes: str
     shape: tuple[int, ...]
     blocks: Callable[[], Iterator[Tensor]]
     dtype: torch.dtype = torch.float32
+    positions: tuple[int, ...] = ()
+
+    @property
+    def positions_name(self) -> str:
+        """What its positions are called beside it."""
+        return f"{self.name}.positions"
 
 
-def names_of(run: Run, wanted: Sequence[str]) -> list[str]:
+def names_among(known: Collection[str], wanted: Sequence[str]) -> list[str]:
     """Hook names that `wanted` names or patterns mean, each once, in the model's order. Raises UnknownNameError."""
-    known = list(run.decoder.hook_points)
     chosen_names: set[str] = set()
     for pattern in wanted:
         found = {
@@ -61,17 +69,32 @@ def find(run: Run, wanted: Sequence[str]) -> list[Activation]:
     """The activations of a run by name or pattern; their values are computed when they are read."""
     if not run.length:
         raise BadValueError("length", 0, "a prompt to have been prefilled")
-    return [_activation(run, name) for name in names_of(run, wanted)]
+    return [_activation(run, name) for name in names_among(run.decoder.hook_points, wanted)]
 
 
 def _activation(run: Run, name: str) -> Activation:
     point = run.decoder.hook_points[name]
+    if name == "logits" and isinstance(run, RecordedRun):
+        return _recorded_logits(run, point.shape)
     letters = point.shape.strip("()").split(", ")
     shape = tuple(_size(run, letter, name) for letter in letters)
     dtype = torch.int64 if name.endswith("moe.ids") else torch.float32
     return Activation(
         name=name, axes=point.shape, shape=shape, dtype=dtype, blocks=partial(_blocks, run, name, shape, dtype)
     )
+
+
+def _recorded_logits(run: Run, axes: str) -> Activation:
+    """The rows that are there without the model."""
+    nodes = (*range(run.n_prompt), *run.path)
+    held = {at: node for at, node in enumerate(nodes) if node in run.store.logits}
+
+    def blocks() -> Iterator[Tensor]:
+        for node in held.values():
+            yield torch.from_numpy(run.logits(node).copy())[None]
+
+    shape = len(held), run.config.d_vocab
+    return Activation(name="logits", axes=axes, shape=shape, blocks=blocks, positions=tuple(held))
 
 
 def _size(run: Run, letter: str, name: str) -> int:

@@ -16,7 +16,7 @@ from model.export.provenance import STAGE_WORDS
 from model.export.raster import Float32
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject, view_title
-from model.export.tables import MatrixTable, csv_metadata, write_csv, write_json, write_npz
+from model.export.tables import MatrixTable, csv_metadata, write_csv, write_json, write_npz, write_safetensors
 from model.export.under_way import Check, Report, load_figures, nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportAttention
@@ -228,4 +228,5 @@ _MAKERS: dict[str, Callable[[_Matrix, IO[bytes]], None]] = {
     "csv": lambda matrix, out: write_csv(matrix.table(), out),
     "json": lambda matrix, out: write_json(matrix.table(), out),
     "npz": lambda matrix, out: write_npz(matrix.table(), out),
+    "safetensors": lambda matrix, out: write_safetensors(matrix.table(), out),
 }

@@ -71,6 +71,11 @@ class RecordedDecoder(Decoder):
         raise RecordedError(self._name, "its layers are not in the file")
 
 
+def hook_names(config: DecoderConfig) -> tuple[str, ...]:
+    """The names of all activations of a model, from its configuration alone."""
+    return tuple(RecordedDecoder(config, dtype=torch.float32, name="").hook_points)
+
+
 class RecordedTokenizer(IdsTokenizer):
     """The vocabulary as bytes: shows and joins tokens, and cannot cut a text into them."""
 

@@ -20,6 +20,7 @@ from model.export.kv_growth import KVGrowth, draw_kv_growth
 from model.export.lens_figure import LensGrid, draw_lens
 from model.export.provenance import Provenance
 from model.export.raster import Float32
+from model.export.recorded import RecordedError
 from model.export.rope_planes import RopePlanes, draw_rope_planes
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject, view_title
@@ -42,7 +43,7 @@ from model.run import Run
 from model.views.attention_exact import exact
 from model.views.kv import kv_reply
 from model.views.lens import check_depth, top_of
-from model.views.prompt_stats import order_after, prompt_stats
+from model.views.prompt_stats import PromptStats, order_after, prompt_stats
 from model.views.rope import rope_reply
 from model.views.selection import check_position, chosen, span
 
@@ -253,8 +254,9 @@ def text_figure(run: Run, subject: Subject, message: ExportText, check: Check) -
     rows = span(run, "rows", message.rows)
     title, marked, view = TINT_TITLES[message.by], -1, message.view
     if message.by in BY_WORD:
-        values, what = _surprise(run, message.by, rows, check), f"{message.by}, nats"
-        about = subject.about(message.by)
+        whole, known = _surprise(run, message.by, check)
+        values, what = whole[slice(*rows)], f"{message.by}, nats"
+        about = subject.about(message.by if known else f"{message.by}, of the prompt not recorded")
         high = float(np.nanmax(values)) if not np.isnan(values).all() else 1.0
         levels = Levels.spanning(0.0, high, scale=message.scale)
     else:
@@ -282,9 +284,14 @@ def text_figure(run: Run, subject: Subject, message: ExportText, check: Check) -
     return Drawn(draw=partial(draw_tinted_text, text=figure), about=about, title=figure.title, numbers=numbers)
 
 
-def _surprise(run: Run, by: TintBy, rows: tuple[int, int], check: Check) -> Float32:
-    """-ln p of each token (NaN for the first), or the entropy of the distribution after it: (T,) float32, nats."""
-    stats = prompt_stats(run, yield_point=check)
+def _surprise(run: Run, by: TintBy, check: Check) -> tuple[Float32, bool]:
+    """-ln p of each token (NaN for the first), or the entropy of the distribution after it: (T,) float32, nats; and
+    whether it is known of the prompt too, which older run files don't say."""
+    try:
+        stats, known = prompt_stats(run, yield_point=check), True
+    except RecordedError:
+        stats, known = PromptStats.empty(run.n_prompt), False
+        stats.entropy[-1] = order_after(run, run.n_prompt - 1).entropy
     nodes = [run.nodes[node] for node in run.path]
     if by == "surprisal":
         values = [*-stats.logprob, *(-node.logprob for node in nodes)]
@@ -292,7 +299,7 @@ def _surprise(run: Run, by: TintBy, rows: tuple[int, int], check: Check) -> Floa
         # The last prompt position's and every step's but the last are those that the next step was drawn from.
         after = [node.entropy for node in nodes[1:]] + [order_after(run, run.length - 1).entropy] * bool(nodes)
         values = [*stats.entropy, *after]
-    return np.array(values[slice(*rows)], dtype=np.float32)
+    return np.array(values, dtype=np.float32), known
 
 
 def _read(run: Run, view: HeadView, by: TintBy, position: int, rows: tuple[int, int]) -> Float32:

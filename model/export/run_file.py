@@ -36,6 +36,8 @@ from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
 from model.errors import DecoderscopeError, NoRunError, shown, shown_ends
 from model.export.files import ExportedFile, write_files
+from model.export.not_a_run import not_a_run
+from model.export.prompt_record import PROMPT_BYTES, PromptRecord, prompt_record
 from model.export.record_check import trouble_with_info, trouble_with_run
 from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
@@ -49,6 +51,7 @@ from model.run import Run
 from model.store import Key
 from model.tree import RunTree
 from model.version import product_version
+from model.views.prompt_stats import KEPT
 
 FORMAT, VERSION = "dscope", 1
 SUFFIX = RUN_SUFFIX
@@ -80,7 +83,8 @@ class RunNeedsModelError(RunFileError):
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """The JSON document of a run file. `prompt_ids`, then `nodes` (parents first), make the tree; `current` is the node
-    the run stood at. `rope_length`: the length that decided the prompt's rotary frequencies."""
+    the run stood at. `rope_length`: the length that decided the prompt's rotary frequencies. `prompt_stats`: what the
+    model expected at every position of the prompt; older files have none."""
 
     product: str
     contents: Contents
@@ -97,14 +101,15 @@ class Record:
     altered: bool
     special_ids: tuple[int, ...]
     logit_nodes: tuple[int, ...]
+    prompt_stats: PromptRecord | None = None
 
 
 MB = 10**6
 _WRITING = "writing the run"
 
 
-def record_of(run: Run, contents: Contents) -> Record:
-    """What the JSON document says of a run."""
+def record_of(run: Run, contents: Contents, prompt: PromptRecord | None = None) -> Record:
+    """What the JSON document says of a run; `prompt` (of `prompt_record`) with it."""
     tokenizer = run.model.tokenizer
     kept = () if contents == "text" else tuple(sorted(run.store.logits))
     return Record(
@@ -123,12 +128,13 @@ def record_of(run: Run, contents: Contents) -> Record:
         altered=run.altered,
         special_ids=tuple(token for token in range(run.config.d_vocab) if tokenizer.is_special(token)),
         logit_nodes=kept,
+        prompt_stats=prompt,
     )
 
 
-def pieces_of(run: Run, contents: Contents) -> list[Piece]:
+def pieces_of(run: Run, contents: Contents, prompt: PromptRecord | None = None) -> list[Piece]:
     """The tensors of a run file."""
-    record = record_of(run, contents)
+    record = record_of(run, contents, prompt)
     document = np.frombuffer(msgspec.json.encode(record), dtype=np.uint8)
     tokens = [run.model.tokenizer.token_bytes(token) for token in range(run.config.d_vocab)]
     lengths = np.array([-1 if raw is None else len(raw) for raw in tokens], dtype=np.int32)
@@ -169,14 +175,14 @@ def fullest(run: Run) -> Contents:
 
 
 def sizes_of(run: Run) -> dict[Contents, int]:
-    """Bytes of data of a file with each of the contents there are."""
+    """Bytes of data of a file, at most, with each of the contents there are."""
     sizes: dict[Contents, int] = dict.fromkeys(CONTENTS[: CONTENTS.index(fullest(run)) + 1], 0)
     for piece in pieces_of(run, fullest(run)):
         kind = piece.name.partition(".")[0]
         least = CONTENTS.index("all" if kind == "resid" else "text" if kind in {"run", "tokens"} else "attention")
         for contents in CONTENTS[least : len(sizes)]:
             sizes[contents] += piece.nbytes
-    return sizes
+    return {name: size + PROMPT_BYTES * run.n_prompt * (name != "text") for name, size in sizes.items()}
 
 
 def largest_within(run: Run, limit: int) -> Contents:
@@ -190,7 +196,7 @@ def write_run(
 ) -> None:
     """Writes a run file to a stream; `progress` is told and `check`, which may raise, is called between tensors."""
     metadata = {"format": FORMAT, "version": str(VERSION)}
-    pieces = pieces_of(run, contents)
+    pieces = pieces_of(run, contents, None if contents == "text" else prompt_record(run, check))
     total = sum(piece.nbytes for piece in pieces)
     write_tensors(list(_told(pieces, total, progress)), out, metadata, check=check)
     progress(_WRITING, total // MB, total // MB, "MB")
@@ -242,6 +248,8 @@ class RunFile:
         try:
             if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
                 raise RunFileError(path, "it is not a file.")
+            if other := not_a_run(self._descriptor, path.name):
+                raise RunFileError(path, other)
             self.header: Header = read_header(self._descriptor, path)
             self.record = self._read_record()
             self._check_shapes()
@@ -319,6 +327,8 @@ class RunFile:
             n_ctx=record.config.n_ctx,
             special_ids=record.special_ids,
         )
+        if not trouble and record.prompt_stats is not None:
+            trouble = record.prompt_stats.trouble(len(record.prompt_ids))
         if trouble:
             raise RunFileError(self.path, f"its record is damaged: {trouble}")
         return record
@@ -428,6 +438,8 @@ def reopen(
             logits=len(record.logit_nodes),
         )
         _fill(run, file, check)
+        if record.prompt_stats is not None:
+            run.derived[KEPT] = record.prompt_stats.stats
         return run
     _check_model(file, model)
     run = Run(model)

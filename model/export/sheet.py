@@ -21,7 +21,7 @@ from model.export.raster import Float32
 from model.export.run_source import RunSource
 from model.export.spec import FigureSpec, PictureFormat
 from model.export.subject import Subject
-from model.export.tables import NpzWriter
+from model.export.tables import NpzWriter, write_matrices
 from model.export.tiles import Tiles
 from model.export.under_way import Check, Report, load_figures, nothing
 from model.protocol.attention_requests import HeadView, Stage
@@ -73,6 +73,7 @@ def sheet_files(
         "pdf": partial(sheet.picture, "pdf"),
         "html": sheet.page,
         "npz": sheet.npz,
+        "safetensors": sheet.safetensors,
     }
     unknown = [name for name in message.formats if name not in makers]
     if unknown:
@@ -257,18 +258,41 @@ class _Sheet:
 
     def npz(self, out: IO[bytes]) -> None:
         """`values` float32 (L, H, T, S), NaN masked; `layers`, `heads`, `kv_heads`; `ids`, `pieces`; `metadata`."""
-        length, info = self.subject.length, self.subject.info
-        drawn_too = not {"png", "svg", "pdf"}.isdisjoint(self.message.formats)
-        watch = self.blocks_are_heads and drawn_too and not self.watched.complete
-        shape = len(self.layers), len(self.heads), length, length
         with NpzWriter(out, compress=False) as npz:
-            npz.add_blocks("values", shape, self.blocks, beside=self.watched.take if watch else None)
-            npz.add("layers", np.asarray(self.layers, dtype=np.int64))
-            npz.add("heads", np.asarray(self.heads, dtype=np.int64))
-            npz.add("kv_heads", np.asarray(self.heads, dtype=np.int64) // (info.n_heads // info.n_kv_heads))
-            npz.add("ids", np.asarray(self.subject.ids, dtype=np.int64))
+            npz.add_blocks("values", self.shape, self.blocks, beside=self.watched.take if self.watching else None)
+            for name, indices in self.axes.items():
+                npz.add(name, np.asarray(indices, dtype=np.int64))
             npz.add("pieces", np.asarray(self.subject.pieces, dtype=np.str_))
             npz.add("metadata", np.asarray(self.about.as_json()))
+
+    def safetensors(self, out: IO[bytes]) -> None:
+        """The same tensors; `pieces` are JSON in the metadata, and so are the facts, under `decoderscope`."""
+        watching = self.watching
+
+        def blocks() -> Iterator[Float32]:
+            for block in self.blocks:
+                if watching:
+                    self.watched.take(block)
+                yield block
+
+        write_matrices(self.shape, blocks, self.axes, {"pieces": self.subject.pieces}, self.about, out)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        return len(self.layers), len(self.heads), self.subject.length, self.subject.length
+
+    @property
+    def axes(self) -> dict[str, tuple[int, ...]]:
+        """What `values` are of."""
+        shared = self.subject.info.n_heads // self.subject.info.n_kv_heads
+        kv_heads = tuple(head // shared for head in self.heads)
+        return {"layers": self.layers, "heads": self.heads, "kv_heads": kv_heads, "ids": self.subject.ids}
+
+    @property
+    def watching(self) -> bool:
+        """Whether a picture will want the tiles of what is being written."""
+        drawn_too = not {"png", "svg", "pdf"}.isdisjoint(self.message.formats)
+        return self.blocks_are_heads and drawn_too and not self.watched.complete
 
 
 def _ranges(indices: tuple[int, ...]) -> str:

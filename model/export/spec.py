@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,9 +29,12 @@ class FigureSpec:
     colormap: str = "viridis"
 
     def __post_init__(self) -> None:
-        for name, inches in (("width", self.width), ("height", self.height)):
-            if not (math.isfinite(inches) and MIN_INCHES <= inches <= MAX_INCHES):
-                raise BadValueError(name, inches, f"{MIN_INCHES:g} to {MAX_INCHES:g} inches")
+        sides = {"width": self.width, "height": self.height}
+        bad = [name for name, inches in sides.items() if not MIN_INCHES <= inches <= MAX_INCHES]  # NaN is one
+        if bad:
+            found = tuple(sides[name] for name in bad)
+            limits = f"{MIN_INCHES:g} to {MAX_INCHES:g} inches" + " each" * (len(bad) > 1)
+            raise BadValueError(" and ".join(bad), found if len(bad) > 1 else found[0], limits)
         if not MIN_DPI <= self.dpi <= MAX_DPI:
             raise BadValueError("dpi", self.dpi, f"{MIN_DPI} to {MAX_DPI}")
         figure_pixels(self.width, self.height, self.dpi)

@@ -1,6 +1,6 @@
 """Exact numbers: CSV, JSON and NPZ of a matrix, written row block by row block.
 
-Every float is written with the shortest digits that read back to the same float32, so the three formats and the
+Every float is written with the shortest digits that read back to the same float32, so all formats and the
 value under the mouse are equal bit for bit. Masked cells are an empty field, null and NaN.
 
 CSV is plain (RFC 4180, UTF-8, no comment lines, which readers disagree about); its metadata goes into a file beside
@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import IO, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from model.errors import BadValueError
 from model.export.labels import escape
 from model.export.provenance import Provenance
 from model.export.raster import Array, Float32
+from model.export.under_way import nothing
 
 FLOAT32: np.dtype[Any] = np.dtype("<f4")
 
@@ -146,6 +147,44 @@ def write_npz(table: MatrixTable, out: IO[bytes]) -> None:
         npz.add(f"{col}_ids", np.asarray(table.col_ids, dtype=np.int64))
         npz.add(f"{col}_pieces", np.asarray(table.col_pieces, dtype=np.str_))
         npz.add("metadata", np.asarray(table.about.as_json()))
+
+
+def write_safetensors(table: MatrixTable, out: IO[bytes]) -> None:
+    """Tensors: `values` float32 (T, S), NaN masked; `query_positions`, `query_ids` int64 (T,); the same for `key_…`
+    (S,). The metadata is JSON under `decoderscope`, the pieces are under `query_pieces` and `key_pieces`."""
+    axes: dict[str, ArrayLike] = {}
+    pieces: dict[str, tuple[str, ...]] = {}
+    for name, span, ids, words in (
+        (table.row_title, table.rows, table.row_ids, table.row_pieces),
+        (table.col_title, table.cols, table.col_ids, table.col_pieces),
+    ):
+        axes |= {f"{name}_positions": range(*span), f"{name}_ids": ids}
+        pieces[f"{name}_pieces"] = words
+    write_matrices(table.shape, table.checked_blocks, axes, pieces, table.about, out)
+
+
+def write_matrices(
+    shape: tuple[int, ...],
+    blocks: Callable[[], Iterable[Float32]],
+    axes: Mapping[str, ArrayLike],
+    pieces: Mapping[str, tuple[str, ...]],
+    about: Provenance,
+    out: IO[bytes],
+) -> None:
+    """A safetensors file: `values` float32 of `shape` from blocks in order, each (…, S) with the last axis whole; int64
+    `axes`; pieces as JSON in the metadata, which has no tensors of text."""
+    import torch  # noqa: PLC0415 - which all other tables do without
+
+    from model.export.tensor_file import Piece, write_tensors  # noqa: PLC0415
+
+    def rows() -> Iterator[torch.Tensor]:
+        for block in blocks():
+            yield torch.from_numpy(np.ascontiguousarray(block)).reshape(-1, shape[-1])  # (n, S)
+
+    tensors = [Piece(name="values", dtype=torch.float32, shape=shape, blocks=rows)]
+    tensors += [Piece.of(name, torch.from_numpy(np.array(values, dtype=np.int64))) for name, values in axes.items()]
+    texts = {name: json.dumps(words, ensure_ascii=False) for name, words in pieces.items()}
+    write_tensors(tensors, out, {"decoderscope": about.as_json(), **texts}, check=nothing)
 
 
 class NpzWriter:

@@ -27,8 +27,8 @@ _BLOCK = 16 * 2**20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """A tensor to be written: its name, dtype and shape known beforehand; its values when their turn comes, in blocks
-    along the first axis."""
+    """A tensor to be written: its name, dtype and shape known beforehand; its values when their turn comes, in order,
+    in blocks along one axis: (n, …) whose other axes are the tensor's last ones."""
 
     name: str
     dtype: torch.dtype
@@ -68,7 +68,8 @@ def write_tensors(
         written = 0
         for block in piece.blocks():
             check()
-            if block.dtype != piece.dtype or tuple(block.shape[1:]) != piece.shape[1:]:
+            inner = tuple(block.shape[1:])
+            if block.dtype != piece.dtype or inner != piece.shape[len(piece.shape) - len(inner) :]:
                 raise ValueError(f"{piece.name} came as {block.dtype} {tuple(block.shape)}")
             data = block.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()  # (bytes,)
             for start in range(0, data.size, _BLOCK):

@@ -9,8 +9,8 @@ from model.errors import DecoderscopeError
 from model.protocol.attention_requests import HeadView, Scale, Stage
 from model.protocol.wire import Request, request
 
-FigureFormat = Literal["png", "svg", "pdf", "html", "csv", "npz", "json"]
-SheetFormat = Literal["png", "svg", "pdf", "html", "npz"]
+FigureFormat = Literal["png", "svg", "pdf", "html", "csv", "npz", "json", "safetensors"]
+SheetFormat = Literal["png", "svg", "pdf", "html", "npz", "safetensors"]
 ActivationFormat = Literal["safetensors", "npz", "csv", "json"]
 RunFormat = Literal["dscope"]
 RunContents = Literal["text", "attention", "all"]
@@ -92,8 +92,8 @@ class DrawnRequest(FileRequest):
 @request("export.attention", ExportReply, lane="view", part=FilePart)
 @dataclass(frozen=True, kw_only=True)
 class ExportAttention(DrawnRequest):
-    """The heat map in view. CSV and NPZ hold exact float32 cells of the whole rectangle, token ids, pieces and
-    metadata; beside a CSV lies `stem`.csv-metadata.json."""
+    """The heat map in view. CSV, NPZ and safetensors hold exact float32 cells of the whole rectangle, token ids, pieces
+    and metadata; beside a CSV lies `stem`.csv-metadata.json."""
 
     view: HeadView
     rows: tuple[int, int] = (0, 0)
@@ -110,7 +110,7 @@ class ExportAttention(DrawnRequest):
 @dataclass(frozen=True, kw_only=True)
 class ExportSheet(DrawnRequest):
     """A contact sheet: `layers` × `heads` (empty: all) on one colour scale, or, with `own_scale`, each on its own. NPZ
-    holds `values` float32 (L, H, T, S) of all of them; HTML is for one layer."""
+    and safetensors hold `values` float32 (L, H, T, S) of all of them; HTML is for one layer."""
 
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()

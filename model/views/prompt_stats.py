@@ -26,6 +26,8 @@ BLOCK_LOGITS = 1 << 22
 """Logits held at a time (16 MiB in float32)."""
 
 TOP = 10
+KEPT = "prompt_stats"
+"""What the statistics are called among what a run keeps for its views."""
 PLAIN = SamplerSettings(temperature=1.0, top_k=0, top_p=1.0)
 
 
@@ -61,9 +63,11 @@ class PromptStats:
 @torch.inference_mode()
 def prompt_stats(run: Run, *, yield_point: YieldPoint = no_yield) -> PromptStats:
     """The statistics of the whole prompt. What a yield point interrupts is kept with the run and gone on with later."""
-    stats = run.derived.get("prompt_stats")
+    stats = run.derived.get(KEPT)
     if not isinstance(stats, PromptStats) or len(stats.logprob) != run.n_prompt:
-        stats = run.derived["prompt_stats"] = PromptStats.empty(run.n_prompt)
+        stats = run.derived[KEPT] = PromptStats.empty(run.n_prompt)
+    if stats.done == run.n_prompt:
+        return stats
     ids = torch.tensor(run.prompt_ids, device=run.device)
     resid = run.resid(run.config.n_layers)
     at_once = max(1, BLOCK_LOGITS // run.config.d_vocab)

@@ -192,6 +192,9 @@ def test_models_that_are_not_here(
     name = catalogue.DEFAULT.name
     code, out, _ = call(capsys, "models", "list")
     assert code == 0 and f"{name} (default)\tApache-2.0\tnot fetched (93 MB)" in out
+    [told] = json.loads(call(capsys, "models", "list", "--json")[1])
+    assert (told["name"], told["default"], told["licence"]) == (name, True, "Apache-2.0")
+    assert (told["path"], told["prepared"], told["download_bytes"]) == (None, False, 92871040)
     for action in ("where", "remove"):
         code, _, err = call(capsys, "models", action, "default")
         assert code == 2 and "is not on this machine yet" in err
@@ -206,6 +209,8 @@ def test_models_that_are_here(
         code, out, _ = call(capsys, "models", *action)
         assert code == 0 and Path(out.strip()).samefile(default_model_path)
     assert str(default_model_path) in call(capsys, "models", "list")[1]
+    [told] = json.loads(call(capsys, "models", "list", "--json")[1])
+    assert Path(told["path"]).samefile(default_model_path) and told["prepared"] is True
     monkeypatch.setenv("DECODERSCOPE_CACHE_DIR", str(tmp_path))
     folder = tmp_path / "models" / catalogue.DEFAULT.name
     folder.mkdir(parents=True)

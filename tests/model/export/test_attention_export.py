@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors.numpy import load
 
 from model.errors import BadValueError, CancelledError, UnknownNameError
 from model.export.attention import Tile, attention_files
@@ -19,6 +20,7 @@ from model.export.files import ExportedFile
 from model.export.raster import Float32, pool
 from model.export.subject import Subject, view_title
 from model.protocol.attention_requests import HeadView
+from model.protocol.export_kinds import EXPORT_KINDS
 from model.protocol.export_requests import ExportAttention, FigureTooLargeError
 from model.protocol.file_writing import IncomingFiles
 from model.protocol.values import ModelInfo, SamplerSettings
@@ -76,21 +78,25 @@ def npz(data: bytes) -> dict[str, Any]:
 
 
 def test_all_formats_of_one_export() -> None:
-    message = ExportAttention(view=VIEW, formats=("png", "svg", "pdf", "html", "csv", "npz", "json"), dpi=60, stem="it")
+    message = ExportAttention(view=VIEW, formats=EXPORT_KINDS["attention"].formats, dpi=60, stem="it")  # type: ignore[arg-type]
     steps: list[tuple[str, int, int, str]] = []
     found = export(message, progress=lambda *step: steps.append(step))
     assert list(found) == [
         *("it.png", "it.svg", "it.pdf", "it.html", "it.csv"),
-        *("it.csv-metadata.json", "it.npz", "it.json"),
+        *("it.csv-metadata.json", "it.npz", "it.json", "it.safetensors"),
     ]
-    assert steps[0][1:] == (0, 7, "files")
-    assert steps[-1][1:] == (7, 7, "files")
+    assert steps[0][1:] == (0, 8, "files")
+    assert steps[-1][1:] == (8, 8, "files")
     with Image.open(io.BytesIO(found["it.png"])) as image:
         assert image.size == (420, 360)
     values = attention(N)
     arrays = npz(found["it.npz"])
     assert np.array_equal(arrays["values"], values, equal_nan=True)
     assert arrays["key_ids"].tolist() == list(range(50, 64))
+    tensors = load(found["it.safetensors"])
+    for name, tensor in tensors.items():
+        assert np.array_equal(tensor, arrays[name], equal_nan=name == "values") and tensor.dtype == arrays[name].dtype
+    assert len(tensors) == 5
     rows = list(csv.reader(io.StringIO(found["it.csv"].decode())))
     assert np.float32(rows[9][3 + 4]) == values[8, 4]
     assert np.float32(json.loads(found["it.json"])["values"][8][4]) == values[8, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from model import __main__ as program
 from model.cli.command import UsageError
-from model.cli.what import indices
+from model.cli.wanted import indices
 from model.export.run_file import RunFile, reopen
 from tests.model.checkpoint import files
 
@@ -228,3 +229,113 @@ def test_lists_of_indices() -> None:
     for wrong in ("", "6", "1-6", "-1", "a", "1,,2", "²"):
         with pytest.raises(UsageError, match=r"--layer: .* is not a whole number from 0 to 5"):
             indices("--layer", wrong, 6)
+
+
+def test_recorded_logits_are_exported_without_the_model(
+    capsys: pytest.CaptureFixture[str], tiny: Path, recorded: Path, tmp_path: Path
+) -> None:
+    options = ("export", "--what", "logits", "--format", "safetensors,npz,json,csv", "--out", tmp_path)
+    assert call(capsys, *options, "--run", recorded, "--name", "kept")[0] == 0
+    assert call(capsys, *options, "--run", recorded, "--model", tiny, "--name", "whole")[0] == 0
+    whole = load_file(tmp_path / "whole.safetensors")["logits"].numpy()
+    kept = load_file(tmp_path / "kept.safetensors")
+    length = whole.shape[0]
+    positions = list(range(length - 4, length))  # after the prompt, and after each of its three steps
+    assert kept["logits.positions"].tolist() == positions
+    values = kept["logits"].numpy()
+    assert values.dtype == np.float32 and np.array_equal(values, whole[positions])
+    with np.load(tmp_path / "kept.npz") as arrays:
+        assert np.array_equal(arrays["logits"], values) and arrays["logits.positions"].tolist() == positions
+    told = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))["activations"]["logits"]
+    assert told["positions"] == positions and np.array_equal(np.array(told["values"], dtype=np.float32), values)
+    with (tmp_path / "kept.csv").open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.reader(lines))[1:]
+    assert [int(row[0]) for row in rows] == positions
+    assert [int(row[1]) for row in rows] == kept["ids"][positions].tolist()
+    assert np.array_equal(np.array([row[3:] for row in rows], dtype=np.float32), values)
+    beside = json.loads((tmp_path / "kept.csv-metadata.json").read_text(encoding="utf-8"))
+    assert beside["notes"][0]["positions"] == positions
+    code, _, err = call(capsys, "export", "--run", recorded, "--what", "activation", "final_norm", "--out", tmp_path)
+    assert code == 2 and "recorded without the model" in err
+
+
+@pytest.mark.parametrize("by", ["surprisal", "entropy"])
+def test_a_text_is_tinted_by_what_was_recorded(
+    capsys: pytest.CaptureFixture[str], tiny: Path, recorded: Path, tmp_path: Path, by: str
+) -> None:
+    what = ("export", "--what", "text", "--by", by, "--format", "json,png", "--dpi", 60, "--out", tmp_path)
+    assert call(capsys, *what, "--prompt", PROMPT, "--steps", 3, "--model", tiny, "--name", "live")[0] == 0
+    assert call(capsys, *what, "--run", recorded, "--name", "recorded")[0] == 0
+    live, again = (json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8")) for name in ("live", "recorded"))
+    assert None not in again["values"][1:] and live["values"] == again["values"]
+    assert (tmp_path / "live.png").read_bytes() == (tmp_path / "recorded.png").read_bytes()
+    old = without_prompt_stats(recorded, tmp_path / "old.dscope")
+    assert call(capsys, *what, "--run", old, "--name", "old")[0] == 0
+    older = json.loads((tmp_path / "old.json").read_text(encoding="utf-8"))
+    first = len(live["values"]) - 3 - (by == "entropy")  # the prompt's last logits foresee the first step
+    assert older["values"][:first] == [None] * first
+    assert older["values"][first:] == pytest.approx(
+        live["values"][first:], rel=1e-5
+    )  # of stored logits, not of the head
+    assert older["metadata"]["what"] == f"{by}, of the prompt not recorded"
+
+
+def without_prompt_stats(recorded: Path, path: Path, **changes: object) -> Path:
+    """The file as it was before it held them, or with others."""
+    tensors = load_file(recorded)
+    document = json.loads(tensors["run"].numpy().tobytes())
+    del document["prompt_stats"]
+    tensors["run"] = torch.frombuffer(bytearray(json.dumps(document | changes).encode()), dtype=torch.uint8)
+    save_file(tensors, path, metadata={"format": "dscope", "version": "1"})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("stats", "words"),
+    [
+        ({"logprob": [None], "entropy": [1.0], "rank": [-1]}, "prompt_stats.logprob has 1 numbers, expected one for"),
+        ({"logprob": [1e300] * 9, "entropy": [], "rank": []}, "prompt_stats.logprob"),
+        ({"logprob": "a"}, "its record is damaged"),
+    ],
+)
+def test_prompt_statistics_that_do_not_fit_are_refused(
+    capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path, stats: dict[str, Any], words: str
+) -> None:
+    path = without_prompt_stats(recorded, tmp_path / "a.dscope", prompt_stats=stats)
+    code, _, err = call(capsys, "record-check", path)
+    assert code == 2 and words in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "it is an empty file, not a run file (.dscope)"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "it is a PNG picture, not a run file (.dscope)"),
+        (b"%PDF-1.7\n", "it is a PDF document, not a run file"),
+        (b"PK\x03\x04" + bytes(40), "it is a zip archive (as NPZ files are), not a run file"),
+        (b"hello", "it is a text, not a run file"),
+        ("Schnörkel und mehr Text ⟨é⟩".encode() * 40, "it is a text, not a run file"),
+        (b'{"a": 1}', "it is a JSON text, not a run file"),
+        (b"GGUF" + bytes(40), "it is a GGUF file, not a run file"),
+        (bytes(range(256)), "it is a file of another kind, or a damaged one, not a run file"),
+        (b"version https://git-lfs.github.com/spec/v1", "Run `git lfs pull` in its folder."),
+    ],
+)
+def test_what_is_no_run_file_is_called_by_its_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data: bytes, words: str
+) -> None:
+    path = tmp_path / "a.dscope"
+    path.write_bytes(data)
+    for command in (("record-check", path), ("export", "--out", tmp_path, "--run", path)):
+        code, _, err = call(capsys, *command)
+        assert code == 2 and words in err and "truncated" not in err and err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_cut_run_file_is_a_damaged_one(capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path) -> None:
+    whole = recorded.read_bytes()
+    for kept in (9, 200, len(whole) - 1):
+        path = tmp_path / f"{kept}.dscope"
+        path.write_bytes(whole[:kept])
+        code, _, err = call(capsys, "record-check", path)
+        assert code == 2 and "truncated" in err

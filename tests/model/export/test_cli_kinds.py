@@ -148,8 +148,25 @@ def test_what_is_there_is_refused_before_anything_is_made(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--what", "rope"), "--layer: name one, from 0 to 1"),
-        (("--what", "rope", "--layer", "1", "--head", "0-1"), "--head: name one, from 0 to 3"),
+        (("--what", "rope", "--layer", "all"), "--layer: 'all' is not one index; rope is of one layer and one head"),
+        (("--what", "rope", "--layer", "1", "--head", "0-1"), "--head: '0-1' is not one index"),
+        (("--what", "rope", "--layer", "2"), "--layer: '2' is not a whole number from 0 to 1"),
+        (("--what", "text", "--by", "reads", "--head", "1"), "--layer: 'all' is not one index; --by reads is of one"),
+        (("--what", "text", "--by", "reads", "--layer", "0,1"), "--layer: '0,1' is not one index"),
+        (("--what", "lens", "--layer", "3"), "--layer: '3' is not a whole number from 0 to 2"),
+        (("--what", "sheet", "--format", "html"), "--layer: an interactive page (html) of a sheet is of one layer"),
+        (("--what", "grid", "--head", "4"), "--head: '4' is not a whole number from 0 to 3"),
+        (("--what", "layers.0.attn.z"), "is not one of attention"),
+        (("--what", "layers.0.attn.z"), "names of activations follow the word activation"),
+        (("--what", ","), "--what: name at least one of attention"),
+        (("--what", "kv", "activation"), "activation takes names of activations"),
+        (("--what", "activation", "layers.0.attn.q", "layers.1.atn.q"), "Did you mean 'layers.1.attn.q'"),
+        (("--what", "attention", "kv", "--format", "png"), "none of these is a format of kv; add one of safetensors"),
+        (("--what", "attention", "kv", "--format", "dscope"), "'dscope' is no format of attention or kv; choose from"),
+        (("--name", "{what}-{haed}"), "--name: there is no field {haed}; the fields are {what}, {layer}, {head}"),
+        (("--name", "{}"), "--name: there is no field {}"),
+        (("--size", "3000x3000"), "--size: 3000x3000 is in inches, and each side takes 0.5 to 200"),
+        (("--size", "7x0.1"), "--size: 7x0.1 is in inches"),
         (("--what", "rope", "--layer", "1", "--head", "0", "--query", "99"), "query is 99; expected 0 to"),
         (("--rows", "5-2"), "--rows is '5-2'"),
         (("--what", "text", "--format", "csv"), "'csv' is no format of text; choose from png, svg, pdf, json"),
@@ -164,6 +181,64 @@ def test_mistakes_are_one_line(
     code, out, err = call(capsys, "export", "--run", recorded, "--out", tmp_path, *arguments)
     assert code == 2 and sentence in err and err.count("\n") == 1 and out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--layer", "2"),
+        ("--head", "4"),
+        ("--what", "rope", "--head", "all"),
+        ("--what", "lens", "--layer", "0-3"),
+        ("--what", "activation", "layers.9.attn.q"),
+        ("--what", "sheet", "--format", "html"),
+        ("--name", "{step}"),
+        ("--size", "300x1"),
+    ],
+)
+def test_mistakes_are_told_before_weights_are_read(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tiny: Path,
+    recorded: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr("model.loading.open_model", lambda *_, **__: pytest.fail("it was opened"))
+    for source in (("--model", tiny, "--prompt", PROMPT), ("--model", tiny, "--run", recorded)):
+        code, out, err = call(capsys, "export", *source, "--out", tmp_path, *arguments)
+        assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_kinds_in_one_call(
+    capsys: pytest.CaptureFixture[str], tiny: Path, recorded: Path, tmp_path: Path
+) -> None:
+    common = ("--run", recorded, "--model", tiny, "--out", tmp_path)
+    code, _, err = call(capsys, "export", *common, "--what", "attention,rope", "activation", "embed_out", "grid")
+    assert code == 2 and "There is no activation called 'embed_out'" in err
+    kinds = ("--what", "attention,rope", "activation", "kv", "layers.0.resid_pre", "--what", "grid", "kv")
+    made = written(capsys, *common, *kinds, "--format", "png,npz")
+    names = ["attention.png", "attention.npz", "rope.png", "activation.npz", "grid.png", "grid.npz", "kv.npz"]
+    assert sorted(path.name for path in made) == sorted(names)
+    assert [path.stem for path in made] == sorted((path.stem for path in made), key=lambda stem: names.index(
+        next(name for name in names if name.startswith(stem))))  # fmt: skip
+    with np.load(tmp_path / "activation.npz") as arrays:
+        assert {"layers.0.attn.rot_k", "layers.1.attn.v", "layers.0.resid_pre"} <= set(arrays.files)
+    with np.load(tmp_path / "kv.npz") as arrays:
+        assert "layers.0.resid_pre" not in arrays.files
+    named = written(capsys, *common, "--what", "lens", "kv", "--name", "a {stage}")
+    assert [path.name for path in named] == ["a weights-lens.png", "a weights-kv.safetensors"]
+
+
+def test_kinds_of_one_head_are_of_the_first_unless_asked(
+    capsys: pytest.CaptureFixture[str], tiny: Path, recorded: Path, tmp_path: Path
+) -> None:
+    common = ("--run", recorded, "--model", tiny, "--what", "rope", "--format", "json", "--out", tmp_path)
+    [plain] = written(capsys, *common, "--name", "plain")
+    [first] = written(capsys, *common, "--name", "first", "--layer", 0, "--head", 0)
+    [other] = written(capsys, *common, "--name", "other", "--layer", 1, "--head", 3)
+    assert plain.read_bytes() == first.read_bytes() != other.read_bytes()
 
 
 def started(*arguments: object, stderr: int) -> subprocess.Popen[bytes]:

@@ -102,6 +102,7 @@ def test_with_its_model_open_the_run_goes_on(engine: EngineChild, tiny: Path, ru
 
 def test_without_its_model_the_run_is_looked_at(engine: EngineChild, run: RunState, tmp_path: Path) -> None:
     path, before = saved(engine, tmp_path / "a.dscope"), pixels(engine)
+    stats = engine.answer(engine.ask(GetPromptStats())).arrays
     distribution = get(engine, GetDistribution(node=run.current, settings=HOT), DistributionReply)
     get(engine, CloseModel(), object)
     opened = get(engine, OpenRun(path=str(path)), OpenRunReply)
@@ -113,10 +114,14 @@ def test_without_its_model_the_run_is_looked_at(engine: EngineChild, run: RunSta
     assert get(engine, Seek(node=run.current), RunState).path == run.path
     other = next(node.id for node in opened.state.nodes if node.id not in run.path)
     refused: list[Request] = [Step(settings=HOT), Prefill(text="a"), Tokenize(text="a"), Seek(node=other)]
-    for message in (*refused, GetPromptStats()):
+    for message in refused:
         error = engine.error(engine.ask(message))
         assert error["code"] == "recorded" and "Open" in error["message"], error
     assert get(engine, Seek(node=run.path[1]), RunState).path == run.path[:2]
+    for contents in ("all", "attention"):
+        recorded = engine.answer(engine.ask(GetPromptStats())).arrays
+        assert all(np.array_equal(recorded[name], stats[name], equal_nan=name != "rank") for name in stats)
+        get(engine, OpenRun(path=str(saved(engine, tmp_path / "b.dscope", contents))), OpenRunReply)
     again = saved(engine, tmp_path / "b.dscope")
     assert get(engine, OpenRun(path=str(again)), OpenRunReply).state.path == run.path[:2]
 

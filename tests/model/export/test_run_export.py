@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load
 
 from model.errors import CancelledError, NoRunError
 from model.export.attention import export_attention
@@ -57,7 +58,7 @@ def test_csv_npz_and_hover_are_equal_bit_for_bit(stage: Stage, head: Any) -> Non
     run.step(SamplerSettings(temperature=0))
     view = HeadView(layer=2, head=head, stage=stage)
     files = {}
-    for file in export_attention(run, ExportAttention(view=view, formats=("npz", "csv", "json"))):
+    for file in export_attention(run, ExportAttention(view=view, formats=("npz", "csv", "json", "safetensors"))):
         with file:
             files[file.name] = file.read()
     with np.load(io.BytesIO(files["attention.npz"])) as npz:
@@ -66,8 +67,9 @@ def test_csv_npz_and_hover_are_equal_bit_for_bit(stage: Stage, head: Any) -> Non
     as_csv = np.array([[np.nan if cell == "" else cell for cell in row[3:]] for row in rows], dtype=np.float32)
     parsed = json.loads(files["attention.json"])["values"]
     as_json = np.array([[np.nan if cell is None else cell for cell in row] for row in parsed], dtype=np.float32)
-    assert values.shape == (41, 41)
-    for other in (as_csv, as_json):
+    as_tensor = load(files["attention.safetensors"])["values"]
+    assert values.shape == (41, 41) and as_tensor.dtype == np.float32
+    for other in (as_csv, as_json, as_tensor):
         assert np.array_equal(values, other, equal_nan=True)
     for row, col in ((0, 0), (7, 3), (33, 12), (40, 40), (5, 30)):
         [[cell]] = exact(run, chosen(run, view), (row, row + 1), (col, col + 1))

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, get_args
 from xml.etree import ElementTree as ET
 
@@ -17,7 +18,7 @@ from safetensors.numpy import load as load_safetensors
 
 from model.errors import BadValueError, CancelledError, UnknownNameError
 from model.export.activation_files import export_activations
-from model.export.activations import names_of
+from model.export.activations import names_among
 from model.export.files import ExportedFile
 from model.export.sheet import export_sheet
 from model.export.under_way import nothing
@@ -107,6 +108,31 @@ def test_the_sheet_shows_the_chosen_heads(run: Run, own_scale: bool) -> None:
         assert image.size == (320, 240)
 
 
+@pytest.mark.parametrize("cells", [60, 2**22])
+def test_a_sheets_safetensors_hold_what_its_npz_holds(run: Run, monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    monkeypatch.setattr("model.export.sheet.BLOCK_CELLS", cells)
+    three: tuple[SheetFormat, ...] = ("safetensors", "npz", "png")
+    message = ExportSheet(layers=(2, 0), heads=(1, 3, 0), formats=three, width=3, height=3, dpi=60)
+    found = bytes_of(export_sheet(run, message))
+    arrays, tensors = npz(found["heads.npz"]), load_safetensors(found["heads.safetensors"])
+    assert tensors["values"].shape == (2, 3, 17, 17) and tensors["values"].dtype == np.float32
+    assert set(tensors) == {"values", "layers", "heads", "kv_heads", "ids"}
+    for name, tensor in tensors.items():
+        assert np.array_equal(tensor, arrays[name], equal_nan=name == "values") and tensor.dtype == arrays[name].dtype
+    metadata = metadata_of(found["heads.safetensors"])
+    assert json.loads(metadata["pieces"]) == arrays["pieces"].tolist()
+    assert json.loads(metadata["decoderscope"]) == json.loads(str(arrays["metadata"]))
+    alone = bytes_of(export_sheet(run, replace(message, formats=("png",))))
+    assert found["heads.png"] == alone["heads.png"]
+
+
+def metadata_of(data: bytes) -> dict[str, str]:
+    """The texts in a safetensors file."""
+    length = int.from_bytes(data[:8], "little")
+    found: dict[str, str] = json.loads(data[8 : 8 + length])["__metadata__"]
+    return found
+
+
 def test_a_layers_page_has_every_head(run: Run) -> None:
     text = bytes_of(export_sheet(run, ExportSheet(layers=(1,), formats=("html",))))["heads.html"].decode()
     assert text.count('class="values"') == 4
@@ -131,11 +157,13 @@ def test_what_a_sheet_cannot_be_is_refused(run: Run) -> None:
 
 
 def test_names_and_patterns(run: Run) -> None:
-    assert names_of(run, ["layers.*.mlp.post"]) == [f"layers.{layer}.mlp.post" for layer in range(3)]
-    assert names_of(run, ["kv"])[:2] == ["layers.0.attn.v", "layers.0.attn.rot_k"]
-    assert names_of(run, ["logits", "logits", "embed"]) == ["embed", "logits"]
+    assert names_among(run.decoder.hook_points, ["layers.*.mlp.post"]) == [
+        f"layers.{layer}.mlp.post" for layer in range(3)
+    ]
+    assert names_among(run.decoder.hook_points, ["kv"])[:2] == ["layers.0.attn.v", "layers.0.attn.rot_k"]
+    assert names_among(run.decoder.hook_points, ["logits", "logits", "embed"]) == ["embed", "logits"]
     with pytest.raises(UnknownNameError, match=r"Did you mean 'layers\.1\.attn\.pattern'"):
-        names_of(run, ["layers.1.attn.patern"])
+        names_among(run.decoder.hook_points, ["layers.1.attn.patern"])
 
 
 def test_activations_are_those_of_the_reference() -> None:
