@@ -7,11 +7,15 @@ it is served to Qt through a QTranslator, so Qt's own buttons can be translated 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+import string
+from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QCoreApplication, QLocale, QTranslator
+from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
 from app import resources
+
+log = logging.getLogger("decoderscope.app")
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh_CN": "简体中文"}
 CONTEXT = "app"
@@ -24,7 +28,7 @@ def tr(text: str, /, **values: object) -> str:
 
 
 class CatalogueTranslator(QTranslator):
-    """Serves one JSON catalogue to Qt."""
+    """Serves one JSON catalogue to Qt; to a text that is not in it other translators and Qt itself have the answer."""
 
     def __init__(self, catalogue: Mapping[str, str]) -> None:
         super().__init__()
@@ -38,13 +42,13 @@ class CatalogueTranslator(QTranslator):
         n: int = -1,  # noqa: ARG002
     ) -> str:
         text = source_text.decode("utf-8", "replace") if isinstance(source_text, bytes) else source_text
-        return self._catalogue.get(text, "")
+        return self._catalogue.get(text)  # type: ignore[return-value] # None: not here, where "" is an empty translation
 
     def isEmpty(self) -> bool:
         return not self._catalogue
 
 
-_installed: CatalogueTranslator | None = None
+_installed: list[QTranslator] = []
 
 
 def resolve_language(choice: str) -> str:
@@ -55,22 +59,41 @@ def resolve_language(choice: str) -> str:
 
 
 def load_catalogue(language: str) -> dict[str, str]:
-    """The catalogue of `language`, empty for English."""
+    """The catalogue of `language`, empty for English. Raises OSError, and ValueError where it is damaged."""
     if language == "en":
         return {}
     loaded = json.loads(resources.text(f"translations/{language}.json"))
-    return {str(key): str(value) for key, value in loaded.items()}
+    if not isinstance(loaded, dict):
+        raise ValueError("it holds no object")  # noqa: TRY004 - of the same kind as what is no JSON at all
+    return {key: to for key, to in loaded.items() if isinstance(to, str) and to and _fields(key) == _fields(to)}
 
 
-def set_language(choice: str) -> str:
-    """Installs a language ("" = the system's) and returns its code; widgets must be built or retranslated after."""
-    global _installed  # noqa: PLW0603 - Qt's translators are global to the application too
+def _fields(text: str) -> frozenset[str] | None:
+    """The names of the places in `text`; None where it has braces that are none."""
+    try:
+        return frozenset(name for _, name, _, _ in string.Formatter().parse(text) if name is not None)
+    except ValueError:
+        return None
+
+
+def set_language(choice: str, tell: Callable[[str], object] = log.warning) -> str:
+    """Installs a language ("" = the system's) and returns the code of the one in force, English where the other can't
+    be read, which `tell` is told; widgets must be built or retranslated after."""
     language = resolve_language(choice)
-    if _installed is not None:
-        QCoreApplication.removeTranslator(_installed)
-        _installed = None
-    catalogue = load_catalogue(language)
+    for translator in _installed:
+        QCoreApplication.removeTranslator(translator)
+    _installed.clear()
+    try:
+        catalogue = load_catalogue(language)
+    except (OSError, ValueError) as error:
+        log.warning("the texts in %s can't be read: %s", language, error)
+        tell(tr("The texts in {language} can't be read: install the program again.", language=LANGUAGES[language]))
+        return "en"
     if catalogue:
-        _installed = CatalogueTranslator(catalogue)
-        QCoreApplication.installTranslator(_installed)
+        of_qt = QTranslator()
+        if of_qt.load(f"qtbase_{language}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
+            _installed.append(of_qt)
+        _installed.append(CatalogueTranslator(catalogue))  # asked first, as the last one installed
+    for translator in _installed:
+        QCoreApplication.installTranslator(translator)
     return language

@@ -110,7 +110,7 @@ def create(source: str = "", argv: Sequence[str] = ("decoderscope",)) -> Applica
     qt.setDesktopFileName("decoderscope")
     qt.setQuitOnLastWindowClosed(False)
     settings = Settings()
-    i18n.set_language(settings.values.language)
+    i18n.set_language(settings.values.language, settings.notices.append)
     theme = Theme(settings.values.theme, settings.values.text_scale)  # type: ignore[arg-type] # checked when read
     theme.install(qt)
     commands, notify = CommandRegistry(), Notifier()

@@ -352,7 +352,7 @@ class MainWindow(QMainWindow):
         if "text_scale" in changed:
             self.theme.set_text_scale(values.text_scale)
         if "language" in changed:
-            set_language(values.language)
+            set_language(values.language, self.notify.tell)
             # Not inside the menu that was clicked: everything is made again in the new language.
             QTimer.singleShot(0, self, self.rebuild)
 

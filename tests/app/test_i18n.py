@@ -5,6 +5,7 @@ import re
 import string
 
 import pytest
+from PySide6.QtWidgets import QLineEdit
 
 from app import i18n, resources
 from tests.app.catalogue import texts
@@ -49,3 +50,36 @@ def test_language_is_switched_live_and_back(qapp: object) -> None:
 def test_chinese_uses_full_width_marks() -> None:
     half = re.compile(r"[\u4e00-\u9fff][,;:?]|[,;:?][\u4e00-\u9fff]")
     assert [to for to in i18n.load_catalogue("zh_CN").values() if half.search(to)] == []
+
+
+def test_what_a_catalogue_lacks_stays_as_it_is_and_qt_says_its_own_in_the_language(qapp: object) -> None:
+    try:
+        i18n.set_language("zh_CN")
+        assert i18n.tr("a text that nobody translated") == "a text that nobody translated"
+        line = QLineEdit()
+        menu = line.createStandardContextMenu()
+        actions = [action.text() for action in menu.actions()]
+        assert actions[0].startswith("撤消") and all(text[:1] != "\t" for text in actions)
+    finally:
+        i18n.set_language("en")
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[1]", '{"a": ', "\ud800", '{"Prompt": 5, "Exporting …": "{x} {", "{n} tokens": "{m}"}', None]
+)
+def test_a_damaged_catalogue_leaves_english(qapp: object, monkeypatch: pytest.MonkeyPatch, content: str | None) -> None:
+    def text(_name: str) -> str:
+        if content is None:
+            raise FileNotFoundError
+        return content
+
+    monkeypatch.setattr(i18n.resources, "text", text)
+    try:
+        told: list[str] = []
+        got = i18n.set_language("zh_CN", told.append)
+        assert (i18n.tr("Prompt"), i18n.tr("Exporting …")) == ("Prompt", "Exporting …")
+        assert i18n.tr("{n} tokens", n=3) == "3 tokens"
+        assert got == "en" or (content is not None and content.startswith('{"Prompt'))
+        assert [one for one in told if "can't be read" in one] == told and bool(told) is (got == "en")
+    finally:
+        i18n.set_language("en")
