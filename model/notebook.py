@@ -5,7 +5,7 @@ A thin cover of `Run`, the views and the exports, which it hands out (`Session.r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from model.errors import BadValueError
 from model.export.activations import find
 from model.export.files import ExportedFile, write_files
 from model.export.making import make_files
+from model.export.page_size import as_high_as_needed
 from model.export.run_file import Contents, RunFile, reopen, save_run
 from model.loading import LoadedModel
 from model.loading import open_model as load_model
@@ -161,22 +162,26 @@ class Session:
     def figure(self, what: str = "attention", **options: Any) -> Figure:
         """A figure: "attention" (`layer`, `head`, `stage`), "sheet" (`layers`, `heads`), "sampler", "kv-growth", "rope"
         (`layer`, `head`, `query`, `key`), "lens" or "text" (`by`). `options` also: theme, scale, colormap, title, dpi,
-        width and height in inches."""
+        width and height in inches: a sheet or a text is as high as what is on it unless you say."""
         if what == "attention":
             names = ("layer", "head", "stage")
             view = HeadView(**({"layer": "all", "head": "mean"} | {k: options.pop(k) for k in names if k in options}))
             return Figure(self.run, _asked(ExportAttention, view=view, **({"scale": "sqrt"} | options)))
         if what == "sheet":
-            return Figure(self.run, _asked(ExportSheet, **options))
+            return Figure(self.run, self._sized(_asked(ExportSheet, **options), options))
         if what not in _FIGURES:
             raise BadValueError("what", what, f"attention, sheet, {', '.join(_FIGURES)}")
         if what == "sampler":
             options.setdefault("settings", self._settings())
-        return Figure(self.run, _asked(_FIGURES[what], **options))
+        return Figure(self.run, self._sized(_asked(_FIGURES[what], **options), options))
 
     def save(self, path: str | Path, *, contents: Contents = "all", overwrite: bool = False) -> Path:
         """Writes the run as a .dscope file, whole or not at all. Raises FileWriteError."""
         return save_run(self.run, Path(path), contents=contents, overwrite=overwrite)
+
+    def _sized(self, message: Any, options: Mapping[str, Any]) -> Any:
+        """A figure's request, its page as high as what is on it unless a height was asked."""
+        return message if "height" in options else as_high_as_needed(self.run, message)
 
     def _settings(self, **changes: Any) -> SamplerSettings:
         last = self.steps[-1].settings if self.run.path else SamplerSettings()

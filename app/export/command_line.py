@@ -139,7 +139,8 @@ def _look(message: DrawnRequest) -> list[str]:
     plain = {entry.name: entry.default for entry in fields(message)}
     words = ["--theme", message.theme] if message.theme != plain["theme"] else []
     words += ["--colormap", message.colormap] if message.colormap != plain["colormap"] else []
-    if (message.width, message.height) != (plain["width"], plain["height"]):
+    fitted = isinstance(message, ExportSheet | ExportText)  # whose height would follow from what is on it
+    if fitted or (message.width, message.height) != (plain["width"], plain["height"]):
         words += ["--size", f"{message.width:g}x{message.height:g}"]
     return words + (["--dpi", str(message.dpi)] if message.dpi != plain["dpi"] else [])
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Size = tuple[float, float]
 KINDS = (PANEL, *(name for name in EXPORT_KINDS if name not in {"run", "logits", "kv"}))
 """What the window exports; a run has its own dialog, logits and kv are names of activations."""
-PANEL_FORMATS = ("png", "csv", "json", "npz")
+PANEL_FORMATS = ("png", "csv", "json", "npz", "safetensors")
 FORMATS = ("png", "svg", "pdf", "html", "csv", "npz", "json", "safetensors")
 """All formats, in the order in which they are offered."""
 MIN_INCHES, MAX_INCHES, MIN_DPI, MAX_DPI = 1.0, 60.0, 36, 1200

@@ -1,4 +1,4 @@
-"""A panel's picture and its tables as files: as on the screen as PNG, its tables as CSV, JSON or NPZ."""
+"""A panel's picture and its tables as files: as on the screen as PNG, its tables as CSV, JSON, NPZ or safetensors."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from model.protocol.file_writing import FileWriteError, IncomingFiles
 from model.protocol.wire import ErrorInfo
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from app.panels.base import Panel
 
 Table = tuple[str, list[list[str]]]
@@ -109,7 +111,9 @@ def content(kind: str, image: QImage | None, tables: Sequence[Table]) -> bytes:
     if kind == "png":
         assert image is not None
         return as_png(image)
-    return as_npz(tables) if kind == "npz" else as_text(tables, kind).encode("utf-8", "backslashreplace")
+    if kind in {"npz", "safetensors"}:
+        return as_npz(tables) if kind == "npz" else as_safetensors(tables)
+    return as_text(tables, kind).encode("utf-8", "backslashreplace")
 
 
 def write_files(
@@ -186,17 +190,31 @@ def as_npz(tables: Sequence[Table]) -> bytes:
     arrays: dict[str, Any] = {}
     for name, lines in tables:
         key = name.replace("/", "∕").replace("\\", "∖").replace("\0", "")
-        shape = (len(lines), max(map(len, lines), default=0))
-        cells = np.full(shape, "", dtype=object)
-        numbers = np.full(shape, np.nan)
+        numbers = numbers_of(lines)
+        cells = np.full(numbers.shape, "", dtype=object)
         for row, line in enumerate(lines):
-            for column, text in enumerate(line):
-                cells[row, column] = text
-                numbers[row, column] = float(text) if _is_number(text) else np.nan
+            cells[row, : len(line)] = line
         arrays[key], arrays[f"{key}.numbers"] = cells.astype(np.str_), numbers
     out = io.BytesIO()
     np.savez_compressed(out, **arrays)
     return out.getvalue()
+
+
+def as_safetensors(tables: Sequence[Table]) -> bytes:
+    """A tensor a table: NAME.numbers as in NPZ; the lines of cells are JSON in the metadata, under NAME."""
+    from safetensors.numpy import save  # noqa: PLC0415 - wanted by few
+
+    texts = {name: json.dumps(lines, ensure_ascii=False).encode(errors="replace").decode() for name, lines in tables}
+    return save({f"{name}.numbers": numbers_of(lines) for name, lines in tables}, texts)
+
+
+def numbers_of(lines: list[list[str]]) -> NDArray[np.float64]:
+    """The cells of a table, (lines, cells) float64, NaN where there is no number."""
+    numbers = np.full((len(lines), max(map(len, lines), default=0)), np.nan)
+    for row, line in enumerate(lines):
+        for column, text in enumerate(line):
+            numbers[row, column] = float(text) if _is_number(text) else np.nan
+    return numbers
 
 
 def as_tabs(tables: Sequence[Table]) -> str:

@@ -47,7 +47,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--max-mb", type=number, default=0.0, metavar="MB", help=most)
     look = parser.add_argument_group("files")
     look.add_argument("--format", default="", metavar="LIST", help="png,svg,pdf,html,csv,npz,json,safetensors")
-    look.add_argument("--size", default="", metavar="WxH", help="inches (default: by kind, 7x6 for attention)")
+    size = "inches (default: by kind, 7x6 for attention; a sheet or a text is as high as what is on it)"
+    look.add_argument("--size", default="", metavar="WxH", help=size)
     look.add_argument("--dpi", type=whole(1), default=200)
     look.add_argument("--theme", default="light", choices=get_args(FigureTheme))
     look.add_argument("--colormap", default="viridis", choices=ONE_SIGNED)

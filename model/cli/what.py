@@ -11,7 +11,14 @@ from model.cli.prompted import SAMPLER_OPTIONS, sampler_settings
 from model.cli.wanted import Wanted, indices, single, stem_of
 from model.errors import BadValueError
 from model.protocol.attention_requests import HeadView
-from model.protocol.export_requests import ExportActivations, ExportAttention, ExportRun, ExportSheet, FileRequest
+from model.protocol.export_requests import (
+    DrawnRequest,
+    ExportActivations,
+    ExportAttention,
+    ExportRun,
+    ExportSheet,
+    FileRequest,
+)
 from model.protocol.figure_requests import (
     ExportKvGrowth,
     ExportLens,
@@ -30,6 +37,14 @@ TINTS = tuple(name.replace("_", "-") for name in get_args(TintBy))
 
 def requests_for(made: Run, wanted: Wanted, options: argparse.Namespace) -> Iterator[FileRequest]:
     """The requests, each of which is written whole. Raises UsageError or BadValueError."""
+    from model.export.page_size import as_high_as_needed  # noqa: PLC0415 - imports torch
+
+    for message in _requests(made, wanted, options):
+        sized = not options.size and isinstance(message, DrawnRequest)
+        yield as_high_as_needed(made, message) if sized else message  # type: ignore[type-var] # told by `sized`
+
+
+def _requests(made: Run, wanted: Wanted, options: argparse.Namespace) -> Iterator[FileRequest]:
     kind, formats = wanted.kind, wanted.formats
     look: dict[str, Any] = {name: getattr(options, name) for name in ("theme", "colormap", "dpi", "title")}
     look |= {"formats": formats, "width": wanted.size[0], "height": wanted.size[1]}

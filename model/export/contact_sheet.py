@@ -15,12 +15,19 @@ from model.export.labels import every
 from model.export.page import LABEL, TICK, Bar, Rect, frame
 from model.export.provenance import Provenance
 from model.export.raster import Float32, enlarge, pool
+from model.export.spec import POINTS
 
 if TYPE_CHECKING:
     from model.export.canvas import Canvas  # which loads matplotlib; a canvas is handed in
 
 GAP, GROUP_GAP = 0.07, 0.3
 """Of a tile's side: between tiles, and more between groups of heads that share a KV head."""
+LEAST_BAR = 150.0
+"""Points of a colour bar whose words can be read, where there are few rows beside it."""
+BESIDE, AROUND = 125.0, 128.0
+"""Points a page takes beside its tiles, about: labels, bar, margins; and over and under them: titles and caption."""
+LOWEST, HIGHEST = 3.5, 10.0
+"""Inches of a page that is as high as its tiles."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +53,13 @@ class ContactSheet:
             raise BadValueError("tiles", self.tiles.shape, f"({expected[0]}, {expected[1]}, h, w) and a group a head")
 
 
+def fitting_height(groups: tuple[int, ...], n_layers: int, width: float) -> float:
+    """Inches of a page `width` inches wide that so many rows of these heads fill."""
+    side = max(width * POINTS - BESIDE, 8.0) / (_columns(groups)[-1] + 1)
+    height = (side * (n_layers * (1 + GAP) - GAP) + AROUND) / POINTS
+    return round(min(max(height, LOWEST), HIGHEST), 1)
+
+
 def draw_contact_sheet(canvas: Canvas, sheet: ContactSheet) -> None:
     """Draws the whole figure; the tiles are one image."""
     unit = canvas.unit
@@ -54,11 +68,14 @@ def draw_contact_sheet(canvas: Canvas, sheet: ContactSheet) -> None:
     label = TICK * unit
     left = canvas.measure("000", label)[0] + LABEL * unit * 1.8
     top = LABEL * unit * 1.7 + label * 1.6 + label * 1.5
-    right = 14 * unit + bar.width(canvas, area.height - top) if bar else 0.0
     columns = _columns(sheet.groups)
     span = columns[-1] + 1
     rows = len(sheet.layers) * (1 + GAP) - GAP
-    side = min((area.width - left - right) / span, (area.height - top) / rows)
+    side, right, length = (area.height - top) / rows, 0.0, 0.0
+    for _ in range(2):  # a lower bar may want more room beside it
+        length = max(side * rows, min(area.height - top, LEAST_BAR * unit), 8.0)
+        right = 14 * unit + bar.width(canvas, length) if bar else 0.0
+        side = min((area.width - left - right) / span, side)
     side = max(canvas.device(side - 0.5 * 72 / canvas.spec.dpi), 1) * 72 / canvas.spec.dpi
     x = canvas.snap(area.x + left + max(0.0, (area.width - left - right - side * span) / 2))
     y = canvas.snap(area.y + top)
@@ -66,7 +83,7 @@ def draw_contact_sheet(canvas: Canvas, sheet: ContactSheet) -> None:
     _draw_tiles(canvas, sheet, rect, side, columns)
     _draw_labels(canvas, sheet, rect, side, columns)
     if bar:
-        bar.draw(canvas, rect.right + 14 * unit, rect.y, max(min(rect.height, 260 * unit), 8.0))
+        bar.draw(canvas, rect.right + 14 * unit, rect.y, max(rect.height, min(length, LEAST_BAR * unit)))
 
 
 def _bar(canvas: Canvas, sheet: ContactSheet) -> Bar | None:

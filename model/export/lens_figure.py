@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,11 @@ from model.export.raster import Float32
 
 if TYPE_CHECKING:
     from model.export.canvas import Canvas
+
+INPUT_COLUMNS = 14
+"""An input token is elided past this many monospace columns."""
+CROWDED = 1.05
+"""Of the type's size, between the centres of tokens that stand upright."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +52,30 @@ class LensGrid:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Inputs:
+    """The tokens under the columns: (column, words), their size, their turn in degrees, the height they take."""
+
+    words: tuple[tuple[int, str], ...]
+    size: float
+    turn: float
+    extent: float
+
+
+def _inputs(canvas: Canvas, pieces: tuple[str, ...], cell: float) -> _Inputs:
+    """Level where each fits its column of `cell` points, else slanted or upright; all of them where a legible size
+    allows it."""
+    size = TICK * canvas.unit
+    step = every(len(pieces), cell * len(pieces), size * CROWDED)
+    words = tuple((col, elide(pieces[col], INPUT_COLUMNS)) for col in range(0, len(pieces), step))
+    widest = max(canvas.measure(word, size, mono=True)[0] for _, word in words)
+    if widest + 2 * canvas.unit <= cell * step:
+        return _Inputs(words=words, size=size, turn=0.0, extent=size * 1.7)
+    turn = next((turn for turn in (45.0, 60.0) if cell * step * math.sin(math.radians(turn)) >= size * 1.15), 90.0)
+    sine, cosine = math.sin(math.radians(turn)), math.cos(math.radians(turn))
+    return _Inputs(words=words, size=size, turn=turn, extent=widest * sine + size * (cosine + 0.7))
+
+
 def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
     """Draws the whole figure, the last layer on top."""
     unit, palette = canvas.unit, canvas.palette
@@ -58,8 +88,8 @@ def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
     left = widest + LABEL * unit * 1.8
     count, layers = len(lens.inputs), len(lens.layers)
     width = area.width - left - 14 * unit - bar.width(canvas, area.height)
-    columns = max(2, int(width / count / (size * 0.62)))
-    under = size * 2.2 + LABEL * unit * 1.4
+    below = _inputs(canvas, lens.inputs, max(width, 8.0) / count)
+    under = below.extent + LABEL * unit * 2.0
     rect = Rect(
         x=canvas.snap(area.x + left), y=canvas.snap(area.y), width=max(width, 8.0), height=max(area.height - under, 8.0)
     )
@@ -87,10 +117,15 @@ def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
     for index in range(0, layers, every(layers, rect.height, size * 1.3)):
         y = rect.bottom - (index + 0.5) * tall
         canvas.text(rect.x - 4 * unit, y, lens.names[index], size, align="right", anchor="center")
-    step = every(count, rect.width, size * 0.62 * min(columns, 6) + 3 * unit)
-    for col in range(0, count, step):
-        word = elide(lens.inputs[col], max(2, int(cell * step / (size * 0.64))))
-        canvas.text(rect.x + (col + 0.5) * cell, rect.bottom + size * 1.3, word, size, align="center", mono=True)
+    for col, word in below.words:
+        x, y = rect.x + (col + 0.5) * cell, rect.bottom + 4 * unit
+        if below.turn:
+            canvas.text(
+                x - below.size * 0.1, y + below.size * 0.5, word, below.size, align="right", anchor="center",
+                turn=below.turn, mono=True,
+            )  # fmt: skip
+        else:
+            canvas.text(x, y + below.size * 0.9, word, below.size, align="center", mono=True)
     title = LABEL * unit
     canvas.text(
         rect.x + rect.width / 2, rect.bottom + under - size * 0.2, "input token →", title, colour=palette.secondary,

@@ -62,7 +62,12 @@ class Provenance:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-compatible, with the format's name and version first."""
-        return {"format": "decoderscope export", "format_version": FORMAT_VERSION, **asdict(self)}
+        return {"format": "decoderscope export", "format_version": FORMAT_VERSION, **asdict(self), "step": self.step}
+
+    @property
+    def step(self) -> int:
+        """Tokens decoded after the prompt."""
+        return self.length - self.n_prompt
 
     def as_json(self) -> str:
         """One line of JSON, every character of the text as it is."""
@@ -99,9 +104,8 @@ class Provenance:
     def _size(self) -> str:
         if not self.length:
             return ""
-        step = self.length - self.n_prompt
-        decoded = f" + {step:,} decoded" if step else ""
-        return f"{self.n_prompt:,} prompt{decoded} token{'s' if self.length > 1 else ''}"
+        decoded = f" + {self.step:,} decoded" if self.step else ""
+        return f"step {self.step:,}, {self.n_prompt:,} prompt{decoded} token{'s' if self.length > 1 else ''}"
 
 
 def _counted(what: str, indices: str) -> str:

@@ -10,17 +10,24 @@ import numpy as np
 
 from model.colormaps import Levels, colormap_for, lut
 from model.errors import BadValueError
-from model.export.labels import elide, escape
+from model.export.labels import columns, elide, escape
 from model.export.page import Bar, Rect, frame
 from model.export.palette import ON_DARK, ON_LIGHT
 from model.export.provenance import Provenance
 from model.export.raster import Float32
+from model.export.spec import POINTS
 
 if TYPE_CHECKING:
     from model.export.canvas import Canvas
 
-LARGEST, SMALLEST = 15.0, 2.5
+LARGEST, SMALLEST = 24.0, 2.5
 """Sizes of the text in points; where even the smallest does not fit, the rest is counted."""
+USUAL, MONO = 13.0, 0.602
+"""The type's size where the page follows the text, and the width of one of its letters, in its size."""
+BESIDE, AROUND = 90.0, 85.0
+"""Points a page takes beside the text, about: bar and margins; and over and under it: title and caption."""
+LOWEST, HIGHEST = 3.2, 10.0
+"""Inches of a page that is as high as its text."""
 MOST_COLUMNS = 60
 LEADING, PADDING = 1.75, 0.22
 """Of the text's size: from line to line, and beside each token."""
@@ -58,6 +65,13 @@ class _Chip:
     words: str
 
 
+def fitting_height(pieces: tuple[str, ...], width: float) -> float:
+    """Inches of a page `width` inches wide that the tokens fill in type of a usual size."""
+    words = [elide(escape(piece), MOST_COLUMNS) for piece in pieces]
+    chips = _flow(words, [columns(word) * MONO * USUAL for word in words], USUAL, max(width * POINTS - BESIDE, 16.0))
+    return round(min(max(((chips[-1].line + 1) * USUAL * LEADING + AROUND) / POINTS, LOWEST), HIGHEST), 1)
+
+
 def draw_tinted_text(canvas: Canvas, text: TintedText) -> None:
     """Draws the whole figure, as large as fits."""
     unit = canvas.unit
@@ -71,7 +85,7 @@ def draw_tinted_text(canvas: Canvas, text: TintedText) -> None:
         high=float(visible.max()) if visible.size else 0.0,
         masked=text.masked and visible.size < text.values.size,
     )
-    length = min(area.height, 200 * unit)
+    length = area.height
     room = Rect(
         x=area.x, y=area.y, width=max(area.width - bar.width(canvas, length) - 14 * unit, 16.0), height=area.height
     )

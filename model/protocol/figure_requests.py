@@ -68,6 +68,7 @@ class ExportRope(FigureRequest):
 class ExportText(FigureRequest):
     """The text with each token tinted `by` a number; `view` and `position` for reads and read_by."""
 
+    height: float = 4.0
     by: TintBy = "surprisal"
     view: HeadView | None = None
     position: int = -1

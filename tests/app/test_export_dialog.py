@@ -80,7 +80,7 @@ def test_every_format_lands_on_the_disk_and_is_remembered(
     dialog = opened(qtbot, panel, folder)
     for box in dialog.boxes.values():
         box.setChecked(True)
-    assert dialog.boxes["safetensors"].isHidden()
+    assert dialog.boxes["safetensors"].isVisible()
     dialog.name_edit.setText("my head")
     dialog.dpi_box.setValue(72)
     dialog.whole_box.set_key(key=False)

@@ -15,6 +15,7 @@ from PIL import Image
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
+from safetensors import safe_open
 
 from app.export.dialog import ExportDialog
 from app.export.exporter import KINDS, Exporter, formats_of
@@ -132,6 +133,12 @@ def test_csv_npz_and_json_hold_the_same_cells(qtbot: QtBot, panel: Panel, tmp_pa
         for name, table in document.items():
             cells = arrays[name.replace("/", "∕")]
             assert [row[: len(line)] for row, line in zip(cells.tolist(), table, strict=True)] == table
+        with safe_open(save(qtbot, panel, tmp_path / "x.safetensors"), framework="np") as tensors:
+            texts = tensors.metadata()
+            assert {name: json.loads(text) for name, text in texts.items()} == document
+            for name in document:
+                numbers = arrays[f"{name.replace('/', '∕')}.numbers"]
+                assert np.array_equal(tensors.get_tensor(f"{name}.numbers"), numbers, equal_nan=True)
     with Image.open(save(qtbot, panel, tmp_path / "x.png")) as picture:
         whole = (2 * panel.width(), 2 * panel.height())
         assert picture.size == whole or (panel.panel_id == "model" and picture.size >= whole)
@@ -272,7 +279,7 @@ def test_odd_names_are_made_safe_and_lists_are_checked(
     with qtbot.waitSignal(Exporter.shared(bench.ctx).ended, timeout=20_000) as ended:
         dialog.export()
     paths = ended.args[0]
-    assert len(paths) == 4 == len(list((tmp_path / "out").iterdir()))
+    assert len(paths) == 5 == len(list((tmp_path / "out").iterdir()))
     assert all(path.parent == tmp_path / "out" and len(path.name.encode()) < 250 for path in paths)
 
 

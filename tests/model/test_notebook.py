@@ -95,6 +95,11 @@ def test_a_notebook_shows_each_figure(session: model.Session, what: str) -> None
 def test_figures_and_runs_are_saved(session: model.Session, folder: Path, tmp_path: Path) -> None:
     figure = session.figure("rope", layer=1, head=0, query=5, key=2)
     assert figure.save(tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
+    for what in ("sheet", "text"):
+        with Image.open(io.BytesIO(session.figure(what, dpi=50).png)) as picture:
+            assert picture.width == 350 and picture.height < 250  # as high as what is on it
+        with Image.open(io.BytesIO(session.figure(what, dpi=50, height=6).png)) as picture:
+            assert picture.size == (350, 300)
     assert session.figure(layer=0, head=1).save(tmp_path / "b.csv").with_suffix(".csv-metadata.json").exists()
     with pytest.raises(BadValueError, match="a name that ends in"):
         figure.save(tmp_path / "a.docx")

@@ -108,7 +108,7 @@ def test_the_metadata_names_the_model_the_view_and_the_step() -> None:
     assert about["model_sha256"] == "ab" * 32
     assert (about["layer"], about["head"], about["kv_head"]) == ("1", "3", "1")
     assert (about["stage"], about["scale"], about["n_prompt"], about["length"]) == ("weights", "logarithmic", 10, N)
-    assert about["settings"]["seed"] == 11
+    assert about["settings"]["seed"] == 11 and about["step"] == N - 10
     assert len(about["ids_sha256"]) == 64
 
 

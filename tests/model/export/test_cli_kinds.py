@@ -231,6 +231,17 @@ def test_several_kinds_in_one_call(
     assert [path.name for path in named] == ["a weights-lens.png", "a weights-kv.safetensors"]
 
 
+def test_sheets_and_texts_are_as_high_as_they_are_unless_asked(
+    capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path
+) -> None:
+    common = ("--run", recorded, "--out", tmp_path, "--what", "sheet", "text", "attention")
+    for sized, name in (((), "plain"), (("--size", "5x4"), "sized")):
+        for path in written(capsys, *common, *sized, "--format", "png", "--name", name):
+            with Image.open(path) as picture:
+                expected = (250, 200) if sized else (350, 300) if "attention" in path.name else None
+                assert picture.size == expected if expected else picture.size[0] == 350 and picture.size[1] < 250
+
+
 def test_kinds_of_one_head_are_of_the_first_unless_asked(
     capsys: pytest.CaptureFixture[str], tiny: Path, recorded: Path, tmp_path: Path
 ) -> None:

@@ -16,14 +16,17 @@ from PIL import Image
 
 from model.colormaps import Levels, lut
 from model.errors import BadValueError
+from model.export import contact_sheet, tinted_text
 from model.export.canvas import DRAWING_SETTINGS, Canvas
 from model.export.chart import bytes_words
 from model.export.contact_sheet import ContactSheet, draw_contact_sheet
 from model.export.kv_growth import KVGrowth, draw_kv_growth
+from model.export.labels import elide
 from model.export.lens_figure import LensGrid, draw_lens
 from model.export.palette import PALETTES
 from model.export.render import render
 from model.export.spec import FigureSpec
+from model.export.tinted_text import TintedText, draw_tinted_text
 from model.export.waterfall import Waterfall, draw_waterfall
 from model.protocol.run_requests import StageInfo
 from model.protocol.values import Candidate
@@ -102,10 +105,10 @@ def _record(canvas: Canvas, made: KVGrowth, drawn: list[list[tuple[float, float]
     draw_kv_growth(canvas, made)
 
 
-def lens() -> LensGrid:
-    words = pieces(12)
+def lens(n: int = 12) -> LensGrid:
+    words = pieces(n)
     return LensGrid(
-        p=np.linspace(0, 1, 60, dtype=np.float32).reshape(5, 12),
+        p=np.linspace(0, 1, 5 * n, dtype=np.float32).reshape(5, n),
         pieces=tuple(words[row:] + words[:row] for row in range(5)),
         layers=tuple(range(5)),
         inputs=words,
@@ -119,7 +122,23 @@ FIGURES: dict[str, Callable[[Canvas], None]] = {
     "waterfall": lambda canvas: draw_waterfall(canvas, waterfall()),
     "growth": lambda canvas: draw_kv_growth(canvas, growth()),
     "lens": lambda canvas: draw_lens(canvas, lens()),
+    "lens of many": lambda canvas: draw_lens(canvas, lens(48)),
+    "text": lambda canvas: draw_tinted_text(canvas, text(30)),
 }
+
+
+def text(n: int) -> TintedText:
+    values = np.linspace(0, 9, n, dtype=np.float32)
+    levels = Levels.spanning(0.0, 9.0)
+    return TintedText(values=values, pieces=pieces(n), levels=levels, what="surprisal, nats", about=ABOUT, title="Text")
+
+
+def placed(draw: Callable[[Canvas], None], width: float, height: float) -> list[tuple[str, float, float]]:
+    """(words, left, bottom) in points from the page's top left corner, as an SVG has them."""
+    spec = FigureSpec(width=width, height=height, dpi=100)
+    root = ET.fromstring(render(draw, spec, "svg", about=ABOUT, title="t"))
+    found = root.iter("{http://www.w3.org/2000/svg}text")
+    return [(one.text or "", float(one.attrib["x"]), float(one.attrib["y"])) for one in found if "x" in one.attrib]
 
 
 def words_of(draw: Callable[[Canvas], None]) -> set[str]:
@@ -185,6 +204,40 @@ def test_what_the_figures_say() -> None:
         FIGURES["growth"]
     )
     assert {"·too", "after layer →", "input token →"} <= words_of(FIGURES["lens"])
+
+
+@pytest.mark.parametrize("n", [12, 23, 48])
+def test_every_input_of_a_lens_is_named(n: int) -> None:
+    under = placed(lambda canvas: draw_lens(canvas, lens(n)), 9, 7)
+    title = next(y for words, _, y in under if words == "input token →")
+    named = [words for words, _, y in under if words in pieces(12) and title - 60 < y < title]
+    assert sorted(named) == sorted(elide(piece, 14) for piece in pieces(n))
+
+
+@pytest.mark.parametrize("layers", [1, 4, 12])
+def test_a_sheets_bar_stands_beside_all_its_rows(layers: int) -> None:
+    words = placed(lambda canvas: draw_contact_sheet(canvas, sheet(layers, 4, 2, 9)), 7, 10)
+    lowest = max(y for text, x, y in words if text == str(layers - 1) and x < 200)
+    masked = next(y for text, _, y in words if text == "masked")
+    assert lowest < masked < 720 - 40
+    assert any(text.startswith("attention weight") for text, _, _ in words)
+
+
+def test_a_page_is_as_high_as_what_is_on_it() -> None:
+    groups = (0, 0, 1, 1)
+    heights = [contact_sheet.fitting_height(groups, layers, 7.0) for layers in (1, 3, 5, 30)]
+    assert heights == sorted(set(heights)) and heights[-1] == 10
+    lines = [tinted_text.fitting_height(pieces(n), 7.0) for n in (3, 60, 200)]
+    assert lines == sorted(set(lines))
+    for n, height in zip((3, 60, 200), lines, strict=True):
+        chips = [y for words, _, y in placed(lambda canvas, n=n: draw_tinted_text(canvas, text(n)), 7, height)  # type: ignore[misc]
+                 if words in pieces(12)]  # fmt: skip
+        assert len(chips) == n and height * 72 * (0.2 if n == 3 else 0.6) < max(chips) < height * 72 - 40
+
+
+def test_a_caption_says_the_step() -> None:
+    assert "step 2, 10 prompt + 2 decoded tokens" in provenance(12, n_prompt=10).caption()
+    assert "step 0, 12 prompt tokens" in provenance(12).caption()
 
 
 def test_a_head_group_is_bracketed_only_where_heads_share() -> None:
