@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model.checkpoint import catalogue, prepared
 from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, open_gguf_checkpoint, read_config
-from model.checkpoint.errors import CheckpointError, TooBigError
+from model.checkpoint.errors import CheckpointError, TooBigError, WeightsCutError
 from model.checkpoint.fetch import can_use_pip, fetch, local_path
 from model.checkpoint.folder_tokenizer import load_backend
 from model.checkpoint.memory import available_bytes, give_back
@@ -23,7 +23,7 @@ from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_pr
 from model.checkpoint.sources import Place, resolve
 from model.checkpoint.weights import fill, putter, require_whole
 from model.config import DecoderConfig
-from model.errors import shown
+from model.errors import DecoderscopeError, shown
 from model.families import family_for
 from model.layers import lay_out
 from model.protocol.values import NOT_FINITE, ModelInfo
@@ -235,9 +235,16 @@ def _load(
 
 
 def _open_gguf(
-    place: Place, device: torch.device, dtype: torch.dtype, progress: Progress, check: CheckCancel
+    place: Place,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress,
+    check: CheckCancel,
+    *,
+    again: bool = True,
 ) -> LoadedModel:
-    """From the prepared form where there is one or one is worth making, else straight from the file."""
+    """From the prepared form where there is one or one is worth making, else straight from the file. `again`: a
+    prepared form that is gone or changed before all of it was read is made anew."""
     digest = gguf_digest(place.path, progress, check)
     found = prepared.find(digest, progress, check)
     made_now = found is None
@@ -253,9 +260,20 @@ def _open_gguf(
         found = prepared.find(digest, progress, check)
         if found is None:
             raise AssertionError("the prepared model is not what was written")
-    mapped = found.mapped() if device.type == "cpu" and dtype == torch.float32 else None
-    model = replace(_open_prepared(place, found, digest, device, dtype, progress, check), mapped=mapped)
-    return _proved(model) if made_now or mapped is None else model  # proved when it was made: opening stays quick
+    try:
+        model = _open_prepared(place, found, digest, device, dtype, progress, check)
+        found.mapped.require_whole()
+    except Exception as error:
+        told = isinstance(error, DecoderscopeError) and not isinstance(error, WeightsCutError)
+        if told or not again or prepared.find(digest, progress, check) is not None:
+            raise
+        return _open_gguf(place, device, dtype, progress, check, again=False)
+    if device.type == "cpu" and dtype == torch.float32:
+        model = replace(model, mapped=found.mapped)
+        model.decoder.guard = found.mapped.require_whole
+        if not made_now:
+            return model  # proved when it was made: opening stays quick
+    return _proved(model)
 
 
 def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: CheckCancel) -> None:
@@ -323,6 +341,7 @@ def _open_prepared(
     done = 0
     for parameter, tensor in found.tensors():
         check()
+        found.mapped.require_whole()
         final = tensor.to(device=device, dtype=dtype)  # float32 on a CPU: the mapped file itself
         put(parameter, lay_out(final) if columns_first(parameter) else final.contiguous())
         done += tensor.numel()

@@ -149,6 +149,7 @@ class Server:
         """Serves the views that may be served inside `job`. Raises PreemptedError when `job` should make way."""
         if threading.get_ident() != self._compute_thread:
             return
+        self._require_weights()
         if job.restartable and self._should_make_way():
             raise PreemptedError
         while self._can_nest(job):
@@ -207,8 +208,7 @@ class Server:
         method = job.message.method
         try:
             job.check_cancel()
-            if self._context.model is not None:
-                self._context.model.require_weights()
+            self._require_weights()
             result, arrays = self._handlers[type(job.message)](self._context, job.message, job)
             if not isinstance(result, job.message.reply):
                 raise TypeError(f"{method} was answered with {type(result).__name__}")
@@ -232,6 +232,10 @@ class Server:
                 message=f"Something went wrong inside the engine during {method}: {type(error).__name__}: {error}",
                 details=traceback.format_exc(),
             )
+
+    def _require_weights(self) -> None:
+        if self._context.model is not None:
+            self._context.model.require_weights()
 
     def _give_up(self, why: ErrorInfo) -> None:
         """The weights are gone from under the model: touching them would end this process without a word."""

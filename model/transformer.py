@@ -78,6 +78,10 @@ class Block(nn.Module):
         return hook(out)
 
 
+def _unguarded() -> None:
+    """Weights that lie in this process' own memory."""
+
+
 class Decoder(nn.Module):
     """A decoder-only transformer. Made without memory; assign weights with `load_state_dict(…, assign=True)`.
 
@@ -89,6 +93,8 @@ class Decoder(nn.Module):
         """`check` is called before each layer is made, which takes a while where there are many experts; may raise."""
         super().__init__()
         self.config = config
+        self.guard: Callable[[], None] = _unguarded
+        """Called before weights are read; raises where they can't be: those of a mapped file that was cut."""
         self.embed_tokens = Embedding(config.d_vocab, config.d_model)
         learned = config.positions == "learned"
         self.embed_positions = Embedding(config.n_positions_table, config.d_model) if learned else None
@@ -188,6 +194,7 @@ class Decoder(nn.Module):
 
         The hook point `embed` is the scaled token embedding, before learned positions and an embedding norm.
         """
+        self.guard()
         x: Tensor = self.embed_tokens(ids)  # (T, M)
         if self.config.embed_scale != 1.0:
             x = x * torch.tensor(self.config.embed_scale, dtype=x.dtype).item()  # rounded to x's dtype first
@@ -201,6 +208,7 @@ class Decoder(nn.Module):
     @torch.inference_mode()
     def unembed(self, resid: Tensor) -> Tensor:
         """The residual stream after the last layer (T, M) → logits (T, V) float32, through the final norm."""
+        self.guard()
         normed = self.hook_final_norm(self.norm(resid))  # (T, M)
         head = self.embed_tokens.weight if self.lm_head is None else self.lm_head.weight
         bias = None if self.lm_head is None else self.lm_head.bias
@@ -224,6 +232,7 @@ class Decoder(nn.Module):
         span = self._span(start, x.shape[0], rope_length)
         if k.shape[1] < span.end:
             raise BadValueError("keys given", k.shape[1], f"at least {span.end}, one per position")
+        self.guard()
         with row_kernels(span.length, self.embed_tokens.weight):
             out: Tensor = self.layers[layer](x, GivenKV(k, v), span)  # (T, M)
         return out

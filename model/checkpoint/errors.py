@@ -47,14 +47,17 @@ class BadFileError(CheckpointError):
 
 
 class WeightsCutError(CheckpointError):
-    """The prepared copy that an open model's weights are mapped from has lost bytes: the weights are gone."""
+    """The prepared copy that an open model's weights are mapped from has lost bytes, or holds others: the weights are
+    gone."""
 
     code = "weights_cut"
 
     def __init__(self, path: str | Path, *, found: int, expected: int) -> None:
         self.path, self.found, self.expected = str(path), found, expected
+        what = "written to" if found == expected else "cut"
+        sizes = "" if found == expected else f": {found:,} bytes, expected {expected:,}"
         super().__init__(
-            f"{shown(self.path, 300)}: was cut while the model was open: {found:,} bytes, expected {expected:,}. "
+            f"{shown(self.path, 300)}: was {what} while the model was open{sizes}. "
             "Open the model again: its prepared copy is then made anew."
         )
 

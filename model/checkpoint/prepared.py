@@ -37,34 +37,34 @@ _SAMPLES, _SAMPLE_BYTES = 64, 4096
 
 
 class MappedWeights:
-    """A weights file that tensors are mapped from: what is cut off it can be read no more (SIGBUS on POSIX)."""
+    """A weights file that tensors are mapped from: what is cut off it can be read no more (SIGBUS on POSIX), and
+    what is written into it are their numbers at once."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._fd = path, os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._fd)
-        self._bytes = os.fstat(self._fd).st_size
+        found = os.fstat(self._fd)
+        self._bytes, self._written = found.st_size, found.st_mtime_ns
 
     def require_whole(self) -> None:
-        """Takes about a microsecond. Raises WeightsCutError when the file is shorter than it was."""
-        if (found := os.fstat(self._fd).st_size) < self._bytes:
-            raise WeightsCutError(self._path, found=found, expected=self._bytes)
+        """Takes about a microsecond. Raises WeightsCutError when the file is no longer what it was."""
+        found = os.fstat(self._fd)
+        if found.st_size != self._bytes or found.st_mtime_ns != self._written:
+            raise WeightsCutError(self._path, found=found.st_size, expected=self._bytes)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared model whose files were checked."""
+    """A prepared model whose files were checked. `mapped`: its weights file, watched since before that."""
 
     directory: Path
     manifest: Mapping[str, Any]
+    mapped: MappedWeights
 
     @property
     def tokenizer_path(self) -> Path:
         """Its tokenizer.json."""
         return self.directory / TOKENIZER
-
-    def mapped(self) -> MappedWeights:
-        """To watch over the file while tensors of it are in use."""
-        return MappedWeights(self.directory / WEIGHTS)
 
     def tensors(self) -> Iterable[tuple[str, Tensor]]:
         """(parameter name, tensor mapped from the file), float32, matrices in the order `lay_out` gives."""
@@ -109,6 +109,7 @@ def find(source_sha256: str, progress: Progress, check_cancel: CheckCancel) -> P
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
         weights = directory / WEIGHTS
+        mapped = MappedWeights(weights)
         good = (
             isinstance(manifest, dict)
             and manifest["source_sha256"] == source_sha256
@@ -126,7 +127,7 @@ def find(source_sha256: str, progress: Progress, check_cancel: CheckCancel) -> P
                 _write_manifest(directory / MANIFEST, {**manifest, "weights_stamp": stamp_of(weights)})
     except (OSError, ValueError, KeyError, CheckpointError):
         return None
-    return Prepared(directory, manifest) if good else None
+    return Prepared(directory, manifest, mapped) if good else None
 
 
 def sampled_digest(path: Path) -> str:

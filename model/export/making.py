@@ -23,6 +23,7 @@ def make_files(
     """The files of `message`, one at a time; the caller closes each before it takes the next. `progress` and `check`
     (which may raise to end it) are called now and then. What can be refused is refused before anything is made: see
     the exporters."""
+    run.model.require_weights()  # where an engine serves this it looks itself
     if isinstance(message, ExportAttention):
         return export_attention(run, message, progress=progress, check=check)
     if isinstance(message, ExportSheet):

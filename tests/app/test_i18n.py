@@ -73,7 +73,7 @@ def test_a_damaged_catalogue_leaves_english(qapp: object, monkeypatch: pytest.Mo
             raise FileNotFoundError
         return content
 
-    monkeypatch.setattr(i18n.resources, "text", text)
+    monkeypatch.setattr(resources, "text", text)
     try:
         told: list[str] = []
         got = i18n.set_language("zh_CN", told.append)

@@ -3,18 +3,26 @@
 import errno
 import json
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from model import loading
 from model.checkpoint import prepared
 from model.checkpoint.digest import stamp_of
-from model.checkpoint.errors import CheckpointError
+from model.checkpoint.errors import CheckpointError, WeightsCutError
 from model.checkpoint.progress import never_cancel, no_progress
 from model.errors import CancelledError
+from model.export.files import write_files
+from model.export.making import make_files
 from model.loading import LoadedModel, get_model, open_model
+from model.protocol.figure_requests import ExportLens, ExportText
+from model.protocol.values import SamplerSettings
+from model.run import Run
 from tests.model.checkpoint import files
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -175,3 +183,105 @@ def test_memory_that_runs_out_is_one_sentence(path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr("model.loading.fill", fail)
         with pytest.raises(CheckpointError, match=r"the memory of cpu ran out .* Take a smaller dtype"):
             open_model(path)
+
+
+def _cut(weights: Path) -> None:
+    weights.chmod(0o644)
+    os.truncate(weights, 100)
+
+
+def _cut_by_half(weights: Path) -> None:
+    weights.chmod(0o644)
+    os.truncate(weights, weights.stat().st_size // 2)
+
+
+def _write_into(weights: Path) -> None:
+    weights.chmod(0o644)
+    with weights.open("rb+") as file:
+        file.write(bytes(weights.stat().st_size))
+    later = weights.stat().st_mtime_ns + 10**9  # no matter how coarse the disk's clock is
+    os.utime(weights, ns=(later, later))
+
+
+def _replace(weights: Path) -> None:
+    other = weights.with_name("other")
+    other.write_bytes(b"no weights")
+    other.replace(weights)
+
+
+def _remove_all(weights: Path) -> None:
+    shutil.rmtree(weights.parent)
+
+
+@pytest.mark.parametrize("change", [_cut, _cut_by_half, _write_into])
+def test_weights_that_are_cut_or_written_to_under_an_open_model_are_used_no_more(
+    path: Path, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    _opened(path)
+    model, _ = _opened(path)
+    made = Run(model)
+    made.prefill("in the end")
+    change(_weights(model))
+    resid, k, v = made.resid(0), made.k(0), made.v(0)
+    for use in (
+        lambda: made.step(SamplerSettings()),
+        lambda: model.decoder.recompute_layer(0, resid, k, v, 0),
+        lambda: model.decoder.unembed(resid),
+        lambda: model.decoder.embed_ids(torch.tensor([1]), 0),
+        lambda: write_files(make_files(made, ExportLens(stem="lens", formats=("json",))), tmp_path),
+        lambda: write_files(make_files(made, ExportText(stem="text", formats=("json",))), tmp_path),
+    ):
+        with pytest.raises(
+            WeightsCutError, match=r"weights\.safetensors: was (cut|written to) while the model was open"
+        ):
+            use()
+
+
+def test_weights_that_are_cut_between_two_layers_of_a_prefill_are_used_no_more(path: Path) -> None:
+    _opened(path)
+    model, _ = _opened(path)
+    layers: list[str] = []
+
+    def at_layer() -> None:
+        layers.append("")
+        if len(layers) == 5:
+            _cut(_weights(model))
+
+    with pytest.raises(WeightsCutError):
+        Run(model).prefill("in the end", yield_point=at_layer)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("change", [_cut, _cut_by_half, _write_into, _replace, _remove_all])
+@pytest.mark.parametrize("stage", ["found", "reading", "read"])
+def test_weights_that_change_while_they_are_opened_are_prepared_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, change: Callable[[Path], None], dtype: str
+) -> None:
+    first, _ = _opened(path)
+    weights, expected = _weights(first), first.decoder.state_dict()["layers.5.mlp.up_proj.weight"].clone()
+    del first
+    left, tensors, finish = [change], prepared.Prepared.tensors, loading._finish
+
+    def once() -> None:
+        if left:
+            left.pop()(weights)
+
+    def slowly(found: prepared.Prepared) -> Iterator[tuple[str, torch.Tensor]]:
+        if stage == "found":
+            once()
+        for index, pair in enumerate(tensors(found)):
+            yield pair
+            if stage == "reading" and index == 3:
+                once()
+
+    def finished(*values: Any) -> LoadedModel:
+        if stage == "read":
+            once()
+        return finish(*values)
+
+    monkeypatch.setattr(prepared.Prepared, "tensors", slowly)
+    monkeypatch.setattr(loading, "_finish", finished)
+    model = open_model(path, dtype=dtype)
+    assert not left
+    found = model.decoder.state_dict()["layers.5.mlp.up_proj.weight"]
+    assert torch.equal(found, expected.to(found.dtype))
