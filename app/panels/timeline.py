@@ -97,7 +97,17 @@ class TimelinePanel(Panel):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.curve.setFixedHeight(curve_height(event.size().height(), self.ctx.theme.px))
+        self._fit_curve()
+
+    def room_changed(self) -> None:
+        self._fit_curve()
+
+    def _fit_curve(self) -> None:
+        # By what is seen of the panel: its own height, where it is scrolled, is what the curve makes it.
+        around = self.parentWidget()
+        height = min(self.height(), around.height()) if around is not None else self.height()
+        tree = 0 if self.tree.isHidden() else self.tree.sizeHint().height() + self.body.spacing()
+        self.curve.setFixedHeight(curve_height(height - tree, self.ctx.theme.px))
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done([token_table(self.ctx.session), step_table(self.ctx.session)])
@@ -113,6 +123,7 @@ class TimelinePanel(Panel):
             self._show_curve(session)
             self._show_steps(session)
             self.tree.set_tree(session.nodes, session.n_prompt, session.run.path, session.current_node)
+            self._fit_curve()
         token = self.ctx.selection.hover_token
         if "hover_token" in changes:
             self.curve.set_hovered(token)

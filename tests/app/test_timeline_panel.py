@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app.frame.docks import PanelScroll
 from app.panels.curves import curves
 from app.panels.timeline import TimelinePanel
 from app.session import Topic
 from app.theme import Theme
-from tests.app.model_bench import ModelBench
+from tests.app.model_bench import GREEDY, ModelBench
 from tests.model.tiny import made, random_ids
 
 
@@ -50,3 +54,46 @@ def test_one_token_waits_for_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     bench.run(random_ids(1))
     qtbot.waitUntil(lambda: panel.curve.count == 1)
     assert not panel.curve.message
+
+
+@pytest.mark.parametrize("height", range(196, 236, 3))
+def test_branches_leave_the_curve_its_place_where_the_panel_is_scrolled(
+    qtbot: QtBot, tmp_path: Path, height: int
+) -> None:
+    """The curve's height once followed the panel's, which it makes itself: each layout asked for another one, and
+    between two of them the axis was drawn over the line of steps."""
+    bench = ModelBench(tmp_path, Theme("dark"), made())
+    panel = TimelinePanel(bench.ctx)
+    scroll = PanelScroll(panel, bench.ctx.theme)
+    qtbot.addWidget(scroll)
+    scroll.resize(262, height)
+    scroll.show()
+    qtbot.waitExposed(scroll)
+    run = bench.run(random_ids(12), 8)
+    steps = run.state().path
+    for at in (3, 5):
+        other = next(token for token in random_ids(40) if token != run.nodes[steps[at + 1]].token_id)
+        run.branch(steps[at], other, GREEDY)
+        bench.step()
+    qtbot.waitUntil(lambda: panel.tree.lanes == 3 and panel.settled)
+    requests = LayoutRequests(panel)
+    heights = set()
+    for _ in range(12):
+        qtbot.wait(5)
+        heights.add(panel.curve.height())
+        assert panel.curve.geometry().bottom() < panel.summary.geometry().top()
+    assert len(heights) == 1
+    assert requests.count <= 2
+
+
+class LayoutRequests(QObject):
+    """How often a widget is asked to lay itself out anew."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.count = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        self.count += event.type() is QEvent.Type.LayoutRequest
+        return super().eventFilter(watched, event)
