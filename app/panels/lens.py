@@ -161,6 +161,8 @@ class LensPanel(Panel):
             return
         self._sync_run()
         self._recolour()
+        if Topic.MODEL in changes:
+            self.token.find_again()
         if self._followed is None or self._followed[0] != selection.query:
             self._followed = (selection.query, -1)
         depth = self.grid.chosen[0] if self.grid.chosen else session.model.n_layers
@@ -343,6 +345,7 @@ class LensPanel(Panel):
         self.grid.cellClicked.connect(self._on_click)
         self.grid.copyWanted.connect(self._copy)
         self.table_button.toggled.connect(self._on_table)
+        self.token.named.connect(self._on_named)
         self.token.depthPointed.connect(self._on_depth_pointed)
         self.token.depthChosen.connect(self._on_depth_chosen)
         self.grid.tableWanted.connect(lambda: self.table_button.setChecked(True))
@@ -364,11 +367,17 @@ class LensPanel(Panel):
         self.grid.set_chosen((depth, position))
         token = int(self.grid.ids[depth, position])
         self._followed = (position, token)
+        self.token.forget_name()
         if depth > 0:
             self.ctx.selection.set_layer(depth - 1)
         self.ctx.selection.set_query(position)
         self.token.set_depth(depth)
         self.mark("query")
+
+    def _on_named(self) -> None:
+        """The token that the box names, from here on at every position."""
+        self._followed = (self.ctx.selection.query, -1)
+        self.token.follow(*self._followed)
 
     def _on_depth_pointed(self, depth: int) -> None:
         if self.grid.chosen is not None:

@@ -32,16 +32,18 @@ NEGLIGIBLE = 5e-4
 
 
 class TokenView(QWidget):
-    """Two pages, each a plot and its table. `depthPointed`, `depthChosen` carry a depth."""
+    """Two pages, each a plot and its table. `depthPointed`, `depthChosen` carry a depth; `named`: the box names another
+    token, or none any more."""
 
     depthPointed = Signal(int)
     depthChosen = Signal(int)
+    named = Signal()
 
     def __init__(self, panel: Panel) -> None:
         super().__init__(panel)
         self._panel, self._ctx = panel, panel.ctx
         theme = panel.ctx.theme
-        self.token = -1
+        self.token = self._named = -1
         self.position = -1
         self.path: tuple[LensPathReply, Arrays] | None = None
         self.terms: tuple[LensTermsReply, Arrays] | None = None
@@ -101,6 +103,7 @@ class TokenView(QWidget):
         self.tabs.keyChanged.connect(lambda _key: self._turn())
         self.table_button.toggled.connect(lambda _shown: self._turn())
         self.box.returnPressed.connect(self._search)
+        self.box.textChanged.connect(lambda text: None if text else self._emptied())
         self.plot.xHovered.connect(lambda x: self.depthPointed.emit(-1 if np.isnan(x) else int(x) + 1))
         self.plot.xClicked.connect(lambda x: self.depthChosen.emit(int(x) + 1))
         self.bars.positionHovered.connect(lambda bar: self.depthPointed.emit(self._depth_of(bar)))
@@ -118,10 +121,21 @@ class TokenView(QWidget):
         if event.size().width() != event.oldSize().width():
             self.updateGeometry()
 
-    def follow(self, position: int, token: int) -> None:
-        """Shows `token` (-1: the likeliest at the end) at `position`."""
-        self.position, self.token = position, token
+    def follow(self, position: int, token: int = -1) -> None:
+        """Shows `token` at `position`; -1: the one that the box names, else the likeliest at the end."""
+        self.position, self.token = position, token if token >= 0 else self._named
         self._ask()
+
+    def forget_name(self) -> None:
+        """Empties the box, which emits nothing: another token was chosen."""
+        self._named = -1
+        self.box.clear()
+
+    def find_again(self) -> None:
+        """Looks for what the box names in the vocabulary of another model."""
+        self._named = -1
+        if self.box.text():
+            self._search()
 
     def set_depth(self, depth: int | None) -> None:
         """The depth chosen or pointed at in the grid."""
@@ -240,16 +254,24 @@ class TokenView(QWidget):
             return -1
         return min((bar + 1) // 2, self._n_depths - 1)
 
+    def _emptied(self) -> None:
+        """The likeliest token again, where the box named one."""
+        if self._named >= 0:
+            self._named = -1
+            self.named.emit()
+
     def _search(self) -> None:
         """Follows the token that is written, or whose id is."""
         text, session = self.box.text(), self._ctx.session
         if not text:
-            self.follow(self.position, -1)
             return
 
         def found(reply: DistributionReply, _arrays: Arrays) -> None:
+            if self.box.text() != text:
+                return
             if reply.found:
-                self.follow(self.position, reply.found[0].id)
+                self._named = reply.found[0].id
+                self.named.emit()
             else:
                 self._ctx.notify.say(tr("No token of the vocabulary holds “{text}”.", text=text))
 

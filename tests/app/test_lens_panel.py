@@ -280,3 +280,37 @@ def test_where_there_is_room_the_key_stands_beside_the_readout(qtbot: QtBot, tmp
     assert key.width() == key.needed_width()
     panel.resize(900, 209)
     qtbot.waitUntil(lambda: panel.key.y() > panel.grid.y())
+
+
+def test_a_token_that_the_box_names_is_followed_everywhere(qtbot: QtBot, tmp_path: Path) -> None:
+    """Steps and other positions keep it, as the box keeps its name; an emptied box or a clicked cell does not."""
+    panel, bench = shown(qtbot, tmp_path)
+    run, view = bench.engine.context.run, panel.token
+    assert run is not None
+
+    def follows(token: int, position: int) -> None:
+        settled(qtbot, panel, bench)
+        assert view.path is not None and view.terms is not None
+        assert (view.path[0].token_id, view.terms[0].token_id) == (token, token)
+        np.testing.assert_array_equal(view.path[1]["rank"], token_path(run, position, token).rank)
+        assert view.terms[0].logit == token_terms(run, position, token).logit
+
+    view.tabs.set_key("terms")
+    QTest.keyClicks(view.box, "7")
+    QTest.keyClick(view.box, Key.Key_Return)
+    settled(qtbot, panel, bench)
+    follows(7, 8)
+    bench.selection.set_query(3)
+    follows(7, 3)
+    bench.step()
+    follows(7, 3)
+    likeliest = int(panel.grid.ids[panel.grid.n_depths - 1, 3])
+    assert likeliest != 7
+    view.box.clear()
+    follows(likeliest, 3)
+    QTest.keyClicks(view.box, "7")
+    QTest.keyClick(view.box, Key.Key_Return)
+    settled(qtbot, panel, bench)
+    click(panel, 2, 5)
+    assert not view.box.text()
+    follows(int(panel.grid.ids[2, 5]), 5)
