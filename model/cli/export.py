@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,12 +14,14 @@ from model.cli.prompted import add_run_options, decoded, prefilled, read_prompt,
 from model.cli.wanted import FIELDS, KINDS, PLACED, Wanted, check_places, wanted_of
 from model.cli.what import TINTS, requests_for
 from model.colormaps import ONE_SIGNED
+from model.export.under_way import nothing
 from model.protocol.attention_requests import Scale, Stage
 from model.protocol.export_kinds import file_names
 from model.protocol.export_requests import FigureTheme, FileRequest, RunContents
 from model.protocol.file_writing import FileExistsAlreadyError, require_folder
 
 if TYPE_CHECKING:
+    from model.export.files import ExportedFile
     from model.run import Run
 
 
@@ -39,8 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--ignore-first", action="store_true", help="leave key 0 out of the colour levels")
     what.add_argument("--rows", default="", metavar="A-B", help="positions of queries, or of the text (default: all)")
     what.add_argument("--cols", default="", metavar="A-B", help="positions of keys (default: all)")
-    what.add_argument("--query", type=whole(0), metavar="N", help="for rope and text (default: the last position)")
-    what.add_argument("--key", type=whole(0), metavar="N", help="for rope and text (default: 0)")
+    what.add_argument("--query", type=whole(0), metavar="N", help="for rope and --by reads (default: the last)")
+    what.add_argument("--key", type=whole(0), metavar="N", help="for rope and --by read-by (default: 0)")
     what.add_argument("--by", default="surprisal", choices=TINTS, help="the tint of text")
     what.add_argument("--contents", default="all", choices=get_args(RunContents), help="of a .dscope file")
     most = "a .dscope file's size, at most: it then holds less than --contents (default: any)"
@@ -78,8 +80,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"--out: {folder} cannot be made: {error.strerror}") from error
         if not options.overwrite:
             _refuse_existing(requests, folder)
-        written = [entry for message, report in _reported(requests, progress)
-                   for entry in _write(made, message, folder, options, report)]  # fmt: skip
+        written = [entry for files in _begun(made, requests, progress) for entry in _write(files, folder, options)]
     finally:
         progress.clear()
     if options.json:
@@ -137,30 +138,23 @@ def _refuse_existing(requests: Sequence[FileRequest], folder: Path) -> None:
                 raise FileExistsAlreadyError(folder / name)
 
 
-def _reported(
-    requests: Sequence[FileRequest], progress: ProgressLine
-) -> Iterator[tuple[FileRequest, Callable[[str, int, int, str], None]]]:
-    """Each request and whom it tells how far it is: of many, which one is under way says more."""
-    for index, message in enumerate(requests):
-        if len(requests) == 1:
-            yield message, progress
-        else:
-            progress("exporting", index, len(requests), "exports")
-            yield message, lambda *_: None
-
-
-def _write(
-    made: Run,
-    message: FileRequest,
-    folder: Path,
-    options: argparse.Namespace,
-    progress: Callable[[str, int, int, str], None],
-) -> list[dict[str, Any]]:
-    """Writes one export whole, or nothing of it."""
-    from model.export.files import write_files  # noqa: PLC0415 - what an export needs once it is asked for
+def _begun(made: Run, requests: Sequence[FileRequest], progress: ProgressLine) -> Iterator[Iterator[ExportedFile]]:
+    """The files of each request, in order. All are begun before the first is made, so that what one of them refuses
+    leaves none of the others. Of many, progress is which one is under way."""
     from model.export.making import make_files  # noqa: PLC0415 - imports torch
 
-    files = make_files(made, message, progress=progress)
+    report = progress if len(requests) == 1 else nothing
+    begun = [make_files(made, message, progress=report) for message in requests]
+    for index, files in enumerate(begun):
+        if len(begun) > 1:
+            progress("exporting", index, len(begun), "exports")
+        yield files
+
+
+def _write(files: Iterator[ExportedFile], folder: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Writes one export whole, or nothing of it."""
+    from model.export.files import write_files  # noqa: PLC0415 - what an export needs once it is asked for
+
     return [
         {"path": str(path), "format": info.format, "size": info.size, "sha256": info.sha256}
         for path, info in write_files(files, folder, overwrite=options.overwrite, hashed=options.json)

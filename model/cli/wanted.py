@@ -31,6 +31,8 @@ PLACED = frozenset({"rope", "sheet", "grid"})
 """Kinds that not every model, or not every layer, can be made of even where no place is named."""
 FIELDS = ("what", "layer", "head", "stage")
 """Of --name."""
+_NONE = "\0"
+"""In the place of a field that a kind has not; it goes, with the dashes before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,14 +184,22 @@ def check_places(wanted: Sequence[Wanted], config: DecoderConfig) -> None:
 def stem_of(
     options: argparse.Namespace, wanted: Wanted, layer: str = "", head: str = "", *, several: bool = False
 ) -> str:
-    """The file's name without its extension; `several`: one of several heads of its kind."""
+    """The file's name without its extension; `several`: one of several heads of its kind. A field that the kind has not
+    leaves nothing, and no dash either."""
     pattern = options.name or "{what}"
     if wanted.several and "{what}" not in pattern:
         pattern += "-{what}"
     if several and not re.search(r"\{(layer|head)\}", pattern):
         pattern += "-layer{layer}-head{head}"
-    fields = {"what": wanted.kind, "layer": layer, "head": head, "stage": options.stage}
-    return re.sub(r"\{(\w+)\}", lambda match: fields[match[1]], pattern)
+    placed = wanted.one_head or wanted.kind in {"attention", "sheet", "grid"}
+    fields = {
+        "what": wanted.kind,
+        "layer": layer if placed or wanted.kind == "lens" else "",
+        "head": head if placed else "",
+        "stage": options.stage if placed and wanted.kind != "rope" else "",
+    }
+    named = re.sub(r"\{(\w+)\}", lambda match: fields[match[1]] or _NONE, pattern)
+    return re.sub(f"[-_. ]*{_NONE}", "", named).lstrip("-_ ") if _NONE in named else named
 
 
 def indices(what: str, text: str, count: int) -> tuple[int, ...]:

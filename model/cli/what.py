@@ -86,7 +86,7 @@ def _figure(made: Run, wanted: Wanted, look: dict[str, Any], options: argparse.N
     return ExportText(
         by=by,
         view=_view(made, wanted, options) if wanted.one_head else None,
-        position=options.key if by == "read_by" and options.key is not None else query,
+        position=(options.key or 0) if by == "read_by" else query,
         rows=_span(made, "--rows", options.rows),
         scale=options.scale,
         stem=stem,

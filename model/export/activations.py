@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from model.errors import BadValueError, UnknownNameError
-from model.export.recorded import RecordedRun
+from model.export.recorded import RecordedError, RecordedRun
 from model.hooks import HookPoint
 from model.protocol.attention_requests import HeadView, Stage
 from model.recompute import activations, query_rows
@@ -76,12 +76,25 @@ def _activation(run: Run, name: str) -> Activation:
     point = run.decoder.hook_points[name]
     if name == "logits" and isinstance(run, RecordedRun):
         return _recorded_logits(run, point.shape)
+    if isinstance(run, RecordedRun) and not _is_recorded(run, name):
+        raise RecordedError(run.model.info.name, f"{name} is not in the file")
     letters = point.shape.strip("()").split(", ")
     shape = tuple(_size(run, letter, name) for letter in letters)
     dtype = torch.int64 if name.endswith("moe.ids") else torch.float32
     return Activation(
         name=name, axes=point.shape, shape=shape, dtype=dtype, blocks=partial(_blocks, run, name, shape, dtype)
     )
+
+
+def _is_recorded(run: RecordedRun, name: str) -> bool:
+    """Whether it follows from what a recorded run holds."""
+    if name in ("embed", "final_norm"):
+        return False
+    _, layer, rest = name.split(".", 2)
+    if rest in ("resid_pre", "resid_post"):
+        return run.has_residuals
+    queries = run.store.rows("q", int(layer)) is not None
+    return rest in ("attn.rot_k", "attn.v") or (queries and (rest == "attn.rot_q" or rest in _STAGES))
 
 
 def _recorded_logits(run: Run, axes: str) -> Activation:

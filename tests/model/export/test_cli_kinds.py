@@ -228,7 +228,21 @@ def test_several_kinds_in_one_call(
     with np.load(tmp_path / "kv.npz") as arrays:
         assert "layers.0.resid_pre" not in arrays.files
     named = written(capsys, *common, "--what", "lens", "kv", "--name", "a {stage}")
-    assert [path.name for path in named] == ["a weights-lens.png", "a weights-kv.safetensors"]
+    assert [path.name for path in named] == ["a-lens.png", "a-kv.safetensors"]
+    fields = ("--name", "{stage}-{layer}-{head}-{what}-x", "--layer", "1")
+    named = written(capsys, *common, "--what", "attention", "lens", "kv", *fields)
+    assert [path.name for path in named] == ["weights-1-mean-attention-x.png", "1-lens-x.png", "kv-x.safetensors"]
+
+
+def test_what_one_kind_refuses_leaves_no_file_of_the_others(
+    capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path
+) -> None:
+    kinds: list[tuple[str, ...]] = [("lens",), ("rope",), ("activation", "layers.0.mlp.post")]
+    for last in (*kinds, ("activation", "layers.*.attn.q")):
+        code, out, err = call(capsys, "export", "--run", recorded, "--out", tmp_path, "--what", "attention", *last)
+        assert code == 2 and "recorded without the model" in err and out == ""
+        assert last[0] != "activation" or f"{last[1].replace('*', '0')} is not in the file" in err
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_sheets_and_texts_are_as_high_as_they_are_unless_asked(
@@ -240,6 +254,17 @@ def test_sheets_and_texts_are_as_high_as_they_are_unless_asked(
             with Image.open(path) as picture:
                 expected = (250, 200) if sized else (350, 300) if "attention" in path.name else None
                 assert picture.size == expected if expected else picture.size[0] == 350 and picture.size[1] < 250
+
+
+def test_who_reads_a_token_is_of_the_first_unless_asked(
+    capsys: pytest.CaptureFixture[str], recorded: Path, tmp_path: Path
+) -> None:
+    common = ("--run", recorded, "--what", "text", "--format", "json", "--out", tmp_path, "--by")
+    told = [
+        json.loads(written(capsys, *common, *by, "--name", str(at))[0].read_text(encoding="utf-8"))
+        for at, by in enumerate([("read-by",), ("read-by", "--key", "3"), ("reads",), ("reads", "--query", "2")])
+    ]
+    assert [document["position"] for document in told] == [0, 3, len(told[0]["values"]) - 1, 2]
 
 
 def test_kinds_of_one_head_are_of_the_first_unless_asked(
