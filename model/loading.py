@@ -23,6 +23,8 @@ from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_pr
 from model.checkpoint.sources import Place, resolve
 from model.checkpoint.weights import fill, putter, require_whole
 from model.config import DecoderConfig
+from model.costs import parameters_by_part
+from model.device import to_device
 from model.errors import DecoderscopeError, shown
 from model.families import family_for
 from model.layers import lay_out
@@ -156,7 +158,7 @@ def _preview(place: Place, device: torch.device, dtype: torch.dtype) -> OpenPlan
         return None
     values, file_bytes = preview(place.label)
     config = read_config(Path(place.label) / "config.json", values)
-    parameters = sum(parameter.numel() for parameter in Decoder(config).parameters())
+    parameters = sum(parameters_by_part(config).values())  # as many experts as there may be are made in 5 s
     notes = (f"Not on this machine yet: {file_bytes / 1e6:.0f} MB to download.",)
     return _plan_of(place, place.label, config, parameters, file_bytes, notes, device, dtype)
 
@@ -342,7 +344,7 @@ def _open_prepared(
     for parameter, tensor in found.tensors():
         check()
         found.mapped.require_whole()
-        final = tensor.to(device=device, dtype=dtype)  # float32 on a CPU: the mapped file itself
+        final = to_device(tensor, device, dtype)  # float32 on a CPU: the mapped file itself
         put(parameter, lay_out(final) if columns_first(parameter) else final.contiguous())
         done += tensor.numel()
         progress("Reading weights", done, parameters, "numbers")

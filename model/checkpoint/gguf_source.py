@@ -80,7 +80,7 @@ def split_parts(path: Path) -> list[Path]:
 def _join(headers: list[GGUFHeader]) -> GGUFHeader:
     first = headers[0]
     declared = first.meta.get("split.count", 0)
-    if declared not in {0, len(headers)}:
+    if declared not in (0, len(headers)):  # a tuple: a list of values has no hash
         raise BadFileError(
             first.path, "one part of a split file under another name", where="split.count", found=declared,
             expected=len(headers), remedy="Give the parts back their names (…-00001-of-0000N.gguf).",

@@ -35,7 +35,7 @@ class _Vocabulary:
             raise BadFileError(
                 path, f"{len(double)} tokens appear twice: {shown_list(double)}", where="tokenizer.ggml.tokens"
             )
-        self.types = [int(kind) for kind in self.numbers("token_type")] or [NORMAL] * len(self.tokens)
+        self.types = self.wholes("token_type") or [NORMAL] * len(self.tokens)
         if len(self.types) != len(self.tokens):
             raise BadFileError(
                 path, "as many types as tokens are needed", where="tokenizer.ggml.token_type", found=len(self.types),
@@ -64,6 +64,12 @@ class _Vocabulary:
             raise self.bad(f"tokenizer.ggml.{name}", value, "an array of numbers")
         return [float(item) for item in value]
 
+    def wholes(self, name: str) -> list[int]:
+        numbers = self.numbers(name)
+        if not all(number.is_integer() for number in numbers):
+            raise self.bad(f"tokenizer.ggml.{name}", self.get(name), "an array of whole numbers")
+        return [int(number) for number in numbers]
+
     def text(self, name: str) -> str:
         value = self.get(name)
         if value is not None and not isinstance(value, str):
@@ -78,7 +84,7 @@ class _Vocabulary:
 
     def token_id(self, name: str) -> int | None:
         value = self.get(name)
-        if value is None or value in {-1, 0xFFFFFFFF}:
+        if value is None or value in (-1, 0xFFFFFFFF):  # a tuple: a list of values has no hash
             return None
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < len(self.tokens):
             raise self.bad(f"tokenizer.ggml.{name}", value, f"a token id from 0 to {len(self.tokens) - 1}")

@@ -10,12 +10,15 @@ from typing import Any
 
 from torch import Tensor
 
-from model.config import LIMITS, DecoderConfig
+from model.config import LIMITS, ConfigError, DecoderConfig
 from model.families.reading import ConfigReader
 
 ROPE_FREQS = "rope_freqs.weight"
 LONG_FACTORS, SHORT_FACTORS = "rope_factors_long.weight", "rope_factors_short.weight"
 CONFIG_TENSORS = (ROPE_FREQS, LONG_FACTORS, SHORT_FACTORS)
+
+_SCALINGS = {kind: kind for kind in ("none", "linear", "yarn")}
+_UNHEARD = {"attn_factor": 1.0, "yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_log_multiplier": 0.0}
 
 LAYER_NAMES = {
     "attn_norm": "input_layernorm",
@@ -39,12 +42,19 @@ TOP_NAMES = {
 
 
 def gguf_config(
-    meta: Mapping[str, Any], names: Collection[str] | None, *, arch: str, model_type: str, tied: bool = False
+    meta: Mapping[str, Any],
+    names: Collection[str] | None,
+    *,
+    arch: str,
+    model_type: str,
+    tied: bool = False,
+    whole_heads: bool = True,
 ) -> dict[str, Any]:
     """The config.json fields that GGUF metadata states for every architecture; absent ones are left out.
 
     Whether the head is tied shows only in the tensors' names: no `output.weight` means tied. `tied` counts where the
-    names are not given.
+    names are not given. `whole_heads`: all of a head is rotated. Raises ConfigError for what would make other numbers
+    and is not heard: a part of a head where it should be the whole, attention to later tokens.
     """
 
     def key(name: str) -> Any:
@@ -66,7 +76,13 @@ def gguf_config(
         "sliding_window": key("attention.sliding_window"),
         "tie_word_embeddings": tied if names is None else "output.weight" not in names,
     }
-    return {name: value for name, value in fields.items() if value is not None}
+    found = {name: value for name, value in fields.items() if value is not None}
+    ConfigReader(meta).refuse(f"{arch}.attention.causal", unless=True, why="true: attention to earlier tokens only")
+    rotated = f"{arch}.rope.dimension_count"
+    if whole_heads and rotated in meta:
+        d_head = ConfigReader(found).size("d_head", "head_dim", default=gguf_head_size(found))
+        ConfigReader(meta).refuse(rotated, unless=d_head, why=f"{d_head}, the size of a head")
+    return found
 
 
 def gguf_head_size(found: Mapping[str, Any]) -> int:
@@ -84,19 +100,29 @@ def partial_for(meta: Mapping[str, Any], key: str, d_head: int) -> float:
 def gguf_rope_scaling(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor], *, arch: str, factors: bool = True
 ) -> dict[str, Any] | None:
-    """`rope_scaling` from the metadata, or from the converter's table of one factor per pair (Llama 3's)."""
+    """`rope_scaling` from the metadata, or from the converter's table of one factor per pair (Llama 3's). A factor
+    alone is a linear one, as llama.cpp reads it. Raises ConfigError for a kind or a number of it that is not known."""
     if factors and ROPE_FREQS in tensors:
         table = [float(value) for value in tensors[ROPE_FREQS].flatten()]
         # one set of factors at every length, cos and sin unscaled
         return {"rope_type": "longrope", "short_factor": table, "long_factor": table, "attention_factor": 1.0}
-    kind = meta.get(f"{arch}.rope.scaling.type")
-    if kind not in ("linear", "yarn"):
+    at = f"{arch}.rope.scaling"
+    factor = meta.get(f"{at}.factor", meta.get(f"{arch}.rope.scale_linear"))  # the second: of files before 2023-11
+    kind = ConfigReader(meta).choice(f"{at}.type", among=_SCALINGS, default="none" if factor is None else "linear")
+    if kind == "none" or (kind == "linear" and factor == 0):
         return None
-    scaling = {"rope_type": kind, "factor": meta.get(f"{arch}.rope.scaling.factor")}
-    original = meta.get(f"{arch}.rope.scaling.original_context_length")
-    if original is not None:
-        scaling["original_max_position_embeddings"] = original
-    return scaling
+    if factor is None:
+        raise ConfigError(f"{at}.factor", factor, f"the factor of the {kind} scaling")
+    for name, unscaled in _UNHEARD.items():
+        ConfigReader(meta).refuse(f"{at}.{name}", unless=unscaled, why=f"{unscaled:g}: no other is known here")
+    scaling = {
+        "rope_type": kind,
+        "factor": factor,
+        "original_max_position_embeddings": meta.get(f"{at}.original_context_length"),
+        "beta_fast": meta.get(f"{at}.yarn_beta_fast"),
+        "beta_slow": meta.get(f"{at}.yarn_beta_slow"),
+    }
+    return {name: value for name, value in scaling.items() if value is not None}
 
 
 def gguf_names(

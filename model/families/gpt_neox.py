@@ -61,7 +61,7 @@ def gguf_to_config(
     meta: Mapping[str, Any], _tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A GPT-NeoX config.json from GGUF metadata."""
-    found = gguf_config(meta, names, arch="gptneox", model_type="gpt_neox")
+    found = gguf_config(meta, names, arch="gptneox", model_type="gpt_neox", whole_heads=False)
     found["layer_norm_eps"] = meta.get("gptneox.attention.layer_norm_epsilon")
     found["use_parallel_residual"] = meta.get("gptneox.use_parallel_residual")
     found["attention_bias"] = names is None or "blk.0.attn_qkv.bias" in names

@@ -75,7 +75,7 @@ def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Phi-3 config.json from GGUF metadata; LongRoPE's factors are tensors of the file."""
-    found = gguf_config(meta, names, arch="phi3", model_type="phi3")
+    found = gguf_config(meta, names, arch="phi3", model_type="phi3", whole_heads=False)
     found["sliding_window"] = found.get("sliding_window") or None
     original = meta.get("phi3.rope.scaling.original_context_length")
     if original is not None:

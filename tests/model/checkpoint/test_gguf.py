@@ -1,16 +1,20 @@
 """GGUF weights and configuration on tiny files, against the gguf package and transformers' own dequantisation."""
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
 import pytest
 import torch
+from gguf import GGUFValueType
 from transformers.integrations.gguf import dequant as judge
 
 from model.checkpoint import gguf_source
-from model.checkpoint.errors import BadFileError
-from model.checkpoint.gguf_header import BLOCKS
+from model.checkpoint.checkpoint import open_gguf_checkpoint
+from model.checkpoint.errors import BadFileError, CheckpointError
+from model.checkpoint.gguf_header import BLOCKS, read_header
 from model.loading import open_model
 from tests.model.checkpoint import files
 
@@ -120,3 +124,77 @@ def test_a_half_precision_copy_is_the_rounded_float_one(tmp_path: Path) -> None:
     full = open_model(path).decoder.state_dict()
     half = open_model(path, dtype="bfloat16").decoder.state_dict()
     assert all(torch.equal(half[name], tensor.bfloat16()) for name, tensor in full.items())
+
+
+_SWAPS: tuple[tuple[Any, GGUFValueType], ...] = (
+    ([2], GGUFValueType.ARRAY),
+    ([float("nan")] * 3, GGUFValueType.ARRAY),
+    (["a", "a", ""], GGUFValueType.ARRAY),
+    ([True, False], GGUFValueType.ARRAY),
+    (float("nan"), GGUFValueType.FLOAT32),
+    (-1, GGUFValueType.INT32),
+    (2**64 - 1, GGUFValueType.UINT64),
+    (True, GGUFValueType.BOOL),
+    ("", GGUFValueType.STRING),
+)
+_MORE = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.add_bos_token", "split.count",
+         "split.no", "general.alignment", "llama.expert_count", "llama.attention.key_length",
+         "llama.rope.scaling.factor")  # fmt: skip
+
+
+def test_any_key_of_another_kind_is_a_refusal_or_changes_nothing(tmp_path: Path) -> None:
+    whole = files.tiny_gguf(tmp_path / "whole.gguf")
+    with whole.open("rb") as file:
+        keys = read_header(file.fileno(), whole).meta
+    said: dict[str, str] = {}
+    for key in (*keys, *_MORE):
+        for value, kind in _SWAPS:
+            path = files.tiny_gguf(tmp_path / "swapped.gguf", meta={key: (value, kind)})
+            try:
+                with closing(open_gguf_checkpoint(path, lambda: "")) as checkpoint:
+                    checkpoint.tokenizer()
+            except CheckpointError as error:
+                said[f"{key} {value!r}"] = str(error)
+    assert len(said) > 100 and all("swapped.gguf: " in sentence for sentence in said.values())
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        ({"attention.causal": False}, r"attention\.causal is False; expected true"),
+        ({"rope.dimension_count": 4}, r"rope\.dimension_count is 4; expected 8, the size of a head"),
+        ({"rope.scaling.type": "ntk"}, r"rope\.scaling\.type is 'ntk'; expected one of none, linear, yarn"),
+        ({"rope.scaling.type": "yarn"}, r"factor is None; expected the factor of the yarn scaling"),
+        ({"rope.scaling.factor": 2.0, "rope.scaling.attn_factor": 1.5}, r"attn_factor is 1\.5; expected 1"),
+    ],
+)
+def test_what_would_make_other_numbers_and_is_not_known_is_refused(
+    tmp_path: Path, meta: dict[str, Any], said: str
+) -> None:
+    path = files.tiny_gguf(tmp_path / "m.gguf", meta={f"llama.{key}": _typed(value) for key, value in meta.items()})
+    with pytest.raises(BadFileError, match=said):
+        open_model(path)
+
+
+@pytest.mark.parametrize(
+    ("meta", "rope"),
+    [
+        ({}, ("default", 1.0)),
+        ({"rope.scaling.type": "none", "rope.scaling.factor": 4.0}, ("default", 1.0)),
+        ({"rope.scaling.factor": 0.0}, ("default", 1.0)),
+        ({"rope.scaling.factor": 4.0, "rope.scaling.finetuned": True}, ("linear", 4.0)),
+        ({"rope.scale_linear": 2.0}, ("linear", 2.0)),
+        ({"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.yarn_beta_fast": 16.0}, ("yarn", 4.0)),
+    ],
+)
+def test_a_scaling_of_positions_is_read_as_llama_cpp_reads_it(
+    tmp_path: Path, meta: dict[str, Any], rope: tuple[str, float]
+) -> None:
+    path = files.tiny_gguf(tmp_path / "m.gguf", meta={f"llama.{key}": _typed(value) for key, value in meta.items()})
+    found = open_model(path).decoder.config.rope
+    assert found is not None and (found.kind, found.factor) == rope
+    assert found.kind != "yarn" or found.beta_fast == 16.0
+
+
+def _typed(value: Any) -> tuple[Any, GGUFValueType]:
+    return value, GGUFValueType.get_type(value)

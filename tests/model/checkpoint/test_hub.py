@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -221,3 +222,17 @@ def test_without_pip_the_default_model_comes_from_the_hub(
     server.status = 500
     assert open_model().info.name == "SmolLM2-135M-Instruct"
     assert get_model() == folder
+
+
+def test_a_model_of_as_many_experts_as_there_may_be_is_previewed_at_once(server: Hub) -> None:
+    server.files["config.json"] = json.dumps(
+        {
+            "model_type": "qwen3_moe", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 64,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 1000, "num_experts": 2048,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 16, "max_position_embeddings": 128,
+        }
+    ).encode()  # fmt: skip
+    begun = time.process_time()
+    plan = plan_model(ID)
+    assert plan.parameters > 64 * 2048 * 3 * 64 * 16
+    assert time.process_time() - begun < 1.0
