@@ -20,6 +20,8 @@ from model.version import product_version
 PROG = "decoderscope"
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PIPE = 2, 130, 141
 TRACEBACK_VARIABLE = "DECODERSCOPE_TRACEBACK"
+_NO_ROOM = ("out of memory", "can't allocate memory")
+"""How libraries say it of this machine."""
 NO_MEMORY = "Memory ran out: take a shorter prompt, a smaller dtype or a smaller model."
 
 
@@ -119,7 +121,7 @@ def _told(arguments: Sequence[str] | None) -> int:
             raise
         if type(error).__name__ == "OutOfMemoryError":
             return _fail("The device's memory ran out: take a shorter prompt, a smaller dtype or another device.")
-        if isinstance(error, RuntimeError) and "out of memory" in str(error):  # of a library on this machine
+        if isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_ROOM):
             return _fail(NO_MEMORY)
         if (lacking := LackingError.of(error)) is not None:
             return _fail(str(lacking))

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.checkpoint.memory import available_bytes
 from model.checkpoint.plan import DTYPES
 from model.checkpoint.safetensors_header import Header, read_header
 from model.config import DecoderConfig
@@ -43,12 +44,13 @@ from model.export.recorded import RecordedRun, RecordedTokenizer, recorded_model
 from model.export.tensor_file import Piece, write_tensors
 from model.export.under_way import Check, Report, nothing
 from model.loading import LoadedModel
+from model.memory import amount
 from model.prefill import ProgressReport, YieldPoint
 from model.protocol.export_requests import ExportRun, RunContents
 from model.protocol.file_writing import RUN_SUFFIX, named, safe_stem
 from model.protocol.values import ModelInfo, Node
 from model.run import Run
-from model.store import Key
+from model.store import Key, cost_of
 from model.tree import RunTree
 from model.version import product_version
 from model.views.prompt_stats import KEPT
@@ -430,6 +432,7 @@ def reopen(
             why = f"it holds the text and the settings only. Open {shown(record.info.name)} first to run it again."
             raise RunNeedsModelError(file.path, why)
         check = yield_point or (lambda: None)
+        _require_room(file, torch.device("cpu"))
         stand_in = recorded_model(record.config, record.info, file.tokenizer(), DTYPES[record.info.dtype], check)
         run: Run = RecordedRun(
             stand_in,
@@ -444,10 +447,24 @@ def reopen(
     _check_model(file, model)
     run = Run(model)
     if record.contents == "all" and model.info.dtype == record.info.dtype:
+        _require_room(file, run.device)
         _fill(run, file, yield_point or (lambda: None))
     else:
         run.restore(record.prompt_ids, record.nodes, record.current, progress=progress, yield_point=yield_point)
     return run
+
+
+def _require_room(file: RunFile, device: torch.device) -> None:
+    """Raises RunFileError, before anything is read, where what the file holds has no room: a few kilobytes on a disk
+    can be many gigabytes of zeros."""
+    record, sizes = file.record, {name: entry.nbytes for name, entry in file.header.entries.items()}
+    length = file.header.entries["k.0"].shape[1]  # of the path, the only one with rows
+    itemsize = DTYPES[record.info.dtype].itemsize
+    rows = cost_of(record.config, length, itemsize, generated=len(record.logit_nodes)).total
+    needed = rows + max(sizes.values()) + 2 * sizes["tokens.bytes"]
+    if needed > (free := available_bytes(device)):
+        why = f"it needs {amount(needed)} of memory and {amount(free)} are free on {device}. Close other programs."
+        raise RunFileError(file.path, why)
 
 
 def _fill(run: Run, file: RunFile, check: YieldPoint) -> None:

@@ -330,6 +330,22 @@ def test_a_recorded_run_makes_no_experts_and_can_be_cancelled(tmp_path: Path) ->
                 reopen(file, yield_point=check)
 
 
+@pytest.mark.parametrize("with_model", [False, True])
+def test_what_has_no_room_in_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, with_model: bool
+) -> None:
+    run = branched()
+    least = run.cost(run.length, generated=len(run.store.logits)).total
+    with RunFile(saved(run, tmp_path / "a.dscope")) as file:
+        model = run.model if with_model else None
+        with monkeypatch.context() as patched:
+            patched.setattr("model.export.run_file.available_bytes", lambda _device: least)
+            patched.setattr(RunFile, "tensor", lambda *_: pytest.fail("something was read"))
+            with pytest.raises(RunFileError, match=r"a\.dscope .*: it needs .* of memory and .* are free on cpu\."):
+                reopen(file, model)
+        assert_same(reopen(file, model), run)
+
+
 def test_other_files_are_refused_with_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "a.dscope"
     with pytest.raises(RunFileError, match="No such file"):
