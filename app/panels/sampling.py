@@ -79,6 +79,8 @@ class SamplingPanel(Panel):
             self.rows[name] = row
             sliders.addWidget(row)
         self._rows: tuple[Candidate, ...] = ()
+        self._shown: DistributionReply | None = None
+        self._place: tuple[int | None, int] = (None, -1)
         self.tiles = StageTiles(theme)
         self.table = CandidateTable(theme)
         kept = self.ctx.settings.panel("sampling").get("columns", ())
@@ -147,7 +149,9 @@ class SamplingPanel(Panel):
         found = reply.found if self.search.text().strip() else ()
         rows = found or reply.candidates
         self._rows = rows
-        self.table.set_candidates(rows, reply.would_pick, place=(self.ctx.session.run_id, reply.node))
+        if reply is not self._shown:  # where a run has just begun, what is on the screen is still of the one before
+            self._shown, self._place = reply, (self.ctx.session.run_id, reply.node)
+        self.table.set_candidates(rows, reply.would_pick, place=self._place)
         self.search.setProperty("bad", bool(self.search.text().strip()) and not found)
         self.search.style().polish(self.search)
         searched = self.ctx.session.sampling.searched
@@ -187,8 +191,10 @@ class SamplingPanel(Panel):
             self._branch(rows[row].id)
 
     def _branch(self, token_id: int) -> None:
-        session = self.ctx.session
-        session.branch(session.current_node, token_id)
+        # After the node whose candidates are on the screen: those of a step just made may still be on their way.
+        (run_id, node), session = self._place, self.ctx.session
+        if run_id == session.run_id:
+            session.branch(node, token_id)
 
 
 def top_k_mapping(d_vocab: int) -> Mapping:

@@ -43,10 +43,12 @@ HEADER, ROW = 26, 20
 
 _FORMS = (
     (4, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_TIGHT, TOKEN_LEAST),
-    (3, (LOGIT, RAW), BAR_LEAST, TOKEN_LEAST), (3, _OPTIONAL, BAR_LEAST, TOKEN_LEAST),
-    (3, _OPTIONAL, BAR_TIGHT, TOKEN_LEAST), (3, _OPTIONAL, BAR_STUB, TOKEN_TIGHT), (3, _NARROW, BAR_LEAST, TOKEN_LEAST),
+    (3, (LOGIT,), BAR_STUB, TOKEN_TIGHT), (3, (LOGIT, RAW), BAR_LEAST, TOKEN_LEAST),
+    (3, _OPTIONAL, BAR_LEAST, TOKEN_LEAST), (3, _OPTIONAL, BAR_TIGHT, TOKEN_LEAST),
+    (3, _OPTIONAL, BAR_STUB, TOKEN_TIGHT), (3, _NARROW, BAR_LEAST, TOKEN_LEAST),
 )  # fmt: skip
-"""Decimals, columns that give way, the bar's px, the token's: the first form with room for the token is taken."""
+"""Decimals, columns that give way, the bar's px, the token's: the first form with room for the token is taken. The raw
+figure before a long bar: of a token that is looked for it is often the only one that is not 0."""
 
 
 class CandidateModel(SheetModel):

@@ -17,8 +17,8 @@ from app.widgets.readout import draw_parts, parts_width
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
 
-SEAM_FROM = 10.0
-"""Cells so wide (px) are told apart by a hairline."""
+SEAM_FROM, OUTLINE = 10.0, 2.0
+"""Cells so wide (px) are told apart by a hairline; px that a cell's frame stands out over the cell."""
 
 
 class Scene:
@@ -139,12 +139,16 @@ def _paint_seams(painter: QPainter, heat: HeatMap) -> None:
 
 
 def _paint_frame(painter: QPainter, heat: HeatMap, cell: tuple[int, int], *, chosen: bool) -> None:
-    """A frame round a cell, never smaller than it can be seen."""
-    rect = heat.cell_rect(cell)
-    if not heat.geometry_now().area.intersects(rect):
+    """A frame round a cell, never smaller than it can be seen; of a cell that a zoom cuts, round what is in sight."""
+    area, rect = heat.geometry_now().area, heat.cell_rect(cell)
+    if not area.intersects(rect):
         return
     grow = max(0.0, (7 - min(rect.width(), rect.height())) / 2)
+    around = grow + OUTLINE
+    painter.save()
+    painter.setClipRect(area.adjusted(-around, -around, around, around))
     draw_frame(painter, heat.theme.palette, rect.adjusted(-grow, -grow, grow, grow), chosen=chosen)
+    painter.restore()
 
 
 def _paint_guides(painter: QPainter, heat: HeatMap, cell: tuple[int, int]) -> None:

@@ -462,3 +462,29 @@ def test_a_cells_frame_shows_on_any_colour(qtbot: QtBot, theme: str, ground: str
     lights = [QColor(colour).lightnessF() for colour in crossed]
     assert max(lights) > 0.95
     assert min(lights) < 0.35  # white and dark side by side: one of them stands out from every ground
+
+
+def test_the_frame_of_a_cell_that_a_zoom_cuts_stays_on_the_map(qtbot: QtBot, theme: Theme) -> None:
+    """It once went on over the axis and the readout."""
+    heat = made(qtbot, theme, causal(12))
+    heat.options = replace(heat.options, readout=False)
+    heat.resize(641, 561)
+    heat.zoom(2.4, heat.geometry_now().area.center())
+    area = heat.geometry_now().area
+    cut = [
+        (row, col)
+        for row, col in itertools.product(range(12), repeat=2)
+        if area.intersects(heat.cell_rect((row, col))) and not area.contains(heat.cell_rect((row, col)))
+    ]
+    assert len(cut) > 8
+    left, top, right, below = round(area.left()), round(area.top()), round(area.right()) + 4, round(area.bottom()) + 4
+
+    def beside(cell: tuple[int, int] | None) -> tuple[QImage, QImage]:
+        """What is right of the map, and what is under it, without the axes' labels."""
+        heat.set_selected(cell)
+        picture = heat.grab().toImage()
+        return picture.copy(right, top, 641 - right, 561), picture.copy(left, below, 641 - left, 561 - below)
+
+    before = beside(None)
+    for cell in cut:
+        assert beside(cell) == before, cell

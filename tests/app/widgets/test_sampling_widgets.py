@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.panels.step_table import HEADER, ROW
 from app.panels.timeline import CURVE, CURVE_LOW, OVER_AND_UNDER, SHORT, curve_height
 from app.theme import Theme
-from app.widgets.candidate_table import BAR, FINAL, LOGIT, PADDING, RAW, CandidateTable
+from app.widgets.candidate_table import BAR, BAR_STUB, FINAL, ID, LOGIT, PADDING, RANK, RAW, TOKEN, CandidateTable
 from app.widgets.cdf_plot import MARK, CdfPlot
 from app.widgets.mapping import Linear
 from app.widgets.slider_row import SliderRow, TravelSlider
@@ -107,6 +107,22 @@ def test_no_figure_is_cut(qtbot: QtBot, theme: Theme, width: int) -> None:
         for column in kept:
             text = shown.model().index(0, column).data()
             assert metrics.horizontalAdvance(text) + 2 * PADDING <= shown.columnWidth(column) + 1
+
+
+def test_a_token_that_is_looked_for_shows_its_raw_figure(qtbot: QtBot, theme: Theme) -> None:
+    """Far down, its rank needs five digits and the raw figure is a power of ten: the bar is short before it goes."""
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.resize(302, 230)
+    shown.show()
+    shown.set_candidates([
+        Candidate(id=29106, piece="·zebra", rank=3108, logit=6.2, p_raw=6e-8, p=0.0),
+        Candidate(id=42530, piece="·zebrafish", rank=23775, logit=1.8, p_raw=8e-10, p=0.0),
+    ])  # fmt: skip
+    for column in (RANK, TOKEN, ID, BAR, RAW, FINAL):
+        assert not shown.isColumnHidden(column)
+    assert shown.columnWidth(BAR) >= theme.px(BAR_STUB)
+    assert shown.columnWidth(TOKEN) >= QFontMetricsF(theme.font("mono")).horizontalAdvance("·zebrafish")
 
 
 def test_a_short_bar_has_square_ends(qtbot: QtBot, theme: Theme) -> None:

@@ -1,0 +1,81 @@
+"""The sampler's panel with the engine's own numbers, driven by the mouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.panels.sampling import SamplingPanel
+from app.session import Session
+from app.theme import Theme
+from app.widgets.candidate_table import TOKEN
+from tests.app.model_bench import ModelBench
+from tests.model.tiny import made, random_ids
+
+
+def shown(qtbot: QtBot, folder: Path) -> tuple[SamplingPanel, ModelBench]:
+    bench = ModelBench(folder, Theme("dark"), made())
+    panel = SamplingPanel(bench.ctx)
+    qtbot.addWidget(panel)
+    panel.resize(326, 530)
+    panel.show()
+    qtbot.waitExposed(panel)
+    look_at_the_end(bench, bench.run(random_ids(12), 3).id)
+    qtbot.waitUntil(lambda: panel.table.model().rowCount() > 1 and panel.settled)
+    return panel, bench
+
+
+def look_at_the_end(bench: ModelBench, run_id: int) -> None:
+    bench.session.sampling.look_at(run_id, bench.session.current_node)
+
+
+def click(panel: SamplingPanel, row: int) -> int:
+    """Clicks a row; the token that is in it."""
+    table = panel.table
+    at = table.visualRect(table.model().index(row, TOKEN)).center()
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    return table.candidate(row).id
+
+
+@pytest.fixture
+def branches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Node and token of every branch that is asked for."""
+    found: list[tuple[int, int]] = []
+    monkeypatch.setattr(Session, "branch", lambda _self, node, token: found.append((node, token)))
+    return found
+
+
+def test_a_click_branches_after_the_node_whose_candidates_are_shown(
+    qtbot: QtBot, tmp_path: Path, branches: list[tuple[int, int]]
+) -> None:
+    """A step is there before its distribution: what is seen and clicked meanwhile are candidates of the step before."""
+    panel, bench = shown(qtbot, tmp_path)
+    node = bench.session.current_node
+    bench.engine.held = True
+    bench.step()
+    look_at_the_end(bench, bench.session.run_id or 0)
+    assert bench.session.current_node != node
+    token = click(panel, 2)
+    assert branches == [(node, token)]
+
+
+def test_a_candidate_of_the_run_before_is_not_appended_to_the_new_one(
+    qtbot: QtBot, tmp_path: Path, branches: list[tuple[int, int]]
+) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    bench.engine.held = True
+    run = bench.run(random_ids(12, seed=1), 3)
+    look_at_the_end(bench, run.id)
+    qtbot.waitUntil(lambda: not panel._pending)
+    click(panel, 2)
+    assert not branches
+    bench.engine.held = False
+    bench.engine.release()
+    qtbot.waitUntil(lambda: panel.settled and not bench.engine.waiting)
+    qtbot.wait(30)
+    token = click(panel, 2)
+    assert branches == [(bench.session.current_node, token)]
