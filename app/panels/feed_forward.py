@@ -405,4 +405,4 @@ class FeedForwardPanel(Panel):
             )  # fmt: skip
         else:
             places = {widget: (0, column, 1, 1) for column, widget in enumerate(self._parts)}
-            self._cells.arrange(places, columns=(19, 22, 33, 17, 24), rows=(1,))
+            self._cells.arrange(places, columns=(21, 26, 31, 16, 22), rows=(1,))

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 FOUR, QUARTERS = 1290, 1345
 """Px at 100 % text from which a quarter of the width holds a table with its names whole, and one with a bar too."""
+TWO, HALVES = 545, (4, 3)
+"""Px at 100 % text from which the first of two columns holds every table with its names whole; shares of the two."""
 HELP = (
     "Every layer keeps a key and a value of every token: the next token makes its own query, key and value, and reads "
     "all the others from here. Without it each step would compute the whole text again.\n\n"
@@ -268,8 +270,21 @@ def plan(width: float, height: float) -> Plan:
         widths = (5, 4, 5, 6) if width >= QUARTERS else (17, 16, 22, 24)
     elif width >= 960:
         slots, widths = (("growth",), (*middle,), ("contents",)), (4, 5, 5)
-    elif width >= 520:
-        slots, widths = (("growth", *middle), ("contents",)), (1, 1)
+    elif width >= TWO and height >= 560:
+        return Plan(
+            slots=(
+                Slot(cards=("growth",)), Slot(cards=("heads",), row=1),
+                Slot(cards=("phases", "step", "layers"), row=2), Slot(cards=("contents",), col=1, rows=3),
+            ),
+            widths=HALVES, heights=(6, 5, 6),
+        )  # fmt: skip
+    elif width >= TWO and height >= 420:
+        return Plan(
+            slots=(Slot(cards=("growth",)), Slot(cards=middle, row=1), Slot(cards=("contents",), col=1, rows=2)),
+            widths=HALVES, heights=(1, 1),
+        )  # fmt: skip
+    elif width >= TWO:
+        slots, widths = (("growth", *middle), ("contents",)), HALVES
     elif height >= 420:
         return Plan(slots=(Slot(cards=("growth", "contents")), Slot(cards=middle, row=1)), widths=(1,), heights=(6, 5))
     else:

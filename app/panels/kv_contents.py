@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
@@ -18,17 +18,7 @@ from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
-from app.widgets.heatmap_boundary import (
-    BAR_GAP,
-    FEW_WIDTH,
-    LEAST_LINES,
-    SAMPLE,
-    SAMPLE_GAP,
-    boundary_words,
-    paint_plate,
-    row_line,
-    words_place,
-)
+from app.widgets.heatmap_boundary import BAR_GAP, SAMPLE, SAMPLE_GAP, boundary_words, row_line, words_place
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable, pointed
@@ -83,15 +73,8 @@ class RowsMap(HeatMap):
         painter.setBrush(self.theme.palette.amber)
         for mark in self.newest_marks():
             painter.drawRect(mark)
-        found = self.newest_words()
-        if found is not None:
-            place, inside = found
-            if inside:
-                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-                paint_plate(painter, self, place)
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(self.theme.palette.amber)
-                place = place.adjusted(4, 0, -4, 0)
+        place = self.newest_words()
+        if place is not None:
             middle = round(place.center().y())
             painter.drawRect(QRectF(place.left(), middle - 0.8, SAMPLE, 1.6))
             painter.setFont(self.theme.font("hint"))
@@ -125,23 +108,18 @@ class RowsMap(HeatMap):
             return []
         return [QRectF(area.left(), min(row.bottom(), area.bottom()) + 1, area.width(), 1.6)]
 
-    def newest_words(self) -> tuple[QRectF, bool] | None:
-        """Where a piece of that line and its word stand, in the colour bar's line, else, as the bool says, on cells
-        where there are many; None where they have no room."""
-        area, bar, metrics = self.geometry_now().area, self.geometry_now().bar, QFontMetricsF(self.theme.font("hint"))
+    def newest_words(self) -> QRectF | None:
+        """Where a piece of that line and its word stand, in the colour bar's line; None where they have no room."""
+        bar, metrics = self.geometry_now().bar, QFontMetricsF(self.theme.font("hint"))
         if bar.isNull() or not self.newest_marks():
             return None
         found, left = words_place(self), bar.right() + BAR_GAP
         if found is not None and not found[1]:
             left = found[0].right() + BAR_GAP
         width = SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(tr("newest"))
-        if left + width <= self.width():
-            return QRectF(left, bar.center().y() - metrics.height() / 2, width, metrics.height()), False
-        if area.height() < LEAST_LINES * metrics.height() or width > area.width() * FEW_WIDTH:
+        if left + width > self.width():
             return None
-        return QRectF(
-            area.right() - width - 11, area.bottom() - metrics.height() - 3, width + 8, metrics.height()
-        ), True
+        return QRectF(left, bar.center().y() - metrics.height() / 2, width, metrics.height())
 
 
 class ContentsView(QWidget):
@@ -178,11 +156,10 @@ class ContentsView(QWidget):
         self.caption.setProperty("role", "hint")
         self.key = LinesKey(theme)
         column.addWidget(head)
-        line = QHBoxLayout()
-        line.setSpacing(NAME_GAP)
-        line.addWidget(self.caption, 1)
-        line.addWidget(self.key)
-        column.addLayout(line)
+        self._line = QHBoxLayout()
+        self._line.addWidget(self.caption, 1)
+        self._line.addWidget(self.key)
+        column.addLayout(self._line)
         column.addWidget(self._stack, 1)
         heat = self.heat
         self.layer.keyChosen.connect(selection.set_layer)
@@ -243,11 +220,13 @@ class ContentsView(QWidget):
             return
         self.key.set_lines(() if self.as_table else self.heat.unnamed())
         taken = self.key.sizeHint().width() + NAME_GAP if self.key.lines else 0
-        room = self.width() - taken
-        metrics = QFontMetricsF(self.caption.font())
+        metrics, tall = QFontMetricsF(self.caption.font()), self.height() >= self._ctx.theme.px(TALL)
         captions = what_captions(self.what, *self.place(), rotary=model.positions == "rope")
-        said = longest_fitting(captions, metrics, room)
-        if said != captions[0] and self.height() >= self._ctx.theme.px(TALL):
+        under = tall and metrics.horizontalAdvance(captions[1]) > self.width() - taken
+        self._line.setDirection(QBoxLayout.Direction.TopToBottom if under else QBoxLayout.Direction.LeftToRight)
+        self._line.setSpacing(2 if under else NAME_GAP)
+        said = longest_fitting(captions, metrics, self.width() - (0 if under else taken))
+        if said != captions[0] and tall:
             said = f"{captions[1]}\n{tr('positions × dimensions')}"
         self.caption.setText(said)
         self.caption.setToolTip(plain_tip(captions[0]))

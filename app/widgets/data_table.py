@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QRect, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
 from app.widgets.table_style import CellDelegate, Look, SheetModel, dress_table
@@ -26,8 +35,9 @@ LEAST_PADDING = 11
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """`gives_way`: hidden where not all columns have room. `texts`: one a row; or `bars`: shares -1 … 1, positive in
-    the first of `colours`, negative in the second. `left`: text is aligned left, in the font of tokens where `mono`."""
+    """`gives_way`: hidden where not all columns have room, as bars are. `texts`: one a row; or `bars`: shares -1 … 1,
+    positive in the first of `colours`, negative in the second. `left`: text is aligned left, in the font of tokens
+    where `mono`."""
 
     name: str
     texts: Sequence[str] = ()
@@ -143,6 +153,16 @@ class DataTable(QTableView):
         super().resizeEvent(event)
         self._fit()
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The chosen row is marked to the table's end, which its columns need not reach."""
+        row, end = self.currentIndex().row(), self.horizontalHeader().length() - self.horizontalScrollBar().value()
+        if row >= 0 and self.selectionModel().isRowSelected(row) and end < self.viewport().width():
+            painter, rows = QPainter(self.viewport()), self.verticalHeader()
+            rest = QRect(end, rows.sectionViewportPosition(row), self.viewport().width() - end, rows.sectionSize(row))
+            painter.fillRect(rest, self._theme.palette.accent_tint)
+            painter.end()
+        super().paintEvent(event)
+
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid() and not self._quiet:
             self.rowChosen.emit(current.row())
@@ -167,9 +187,11 @@ class DataTable(QTableView):
         for i in bars:
             widths[i] = LEAST_BAR
         for i, column in enumerate(columns):
-            gone = column.gives_way and sum(widths) > room
+            # A bar cut at the edge is as long as any other: without room there is none.
+            gone = (column.gives_way or i in bars) and sum(widths) > room
             self.setColumnHidden(i, gone)
             widths[i] = 0 if gone else widths[i]
+        bars = [i for i in bars if widths[i]]
         for i in bars:
             widths[i] += max(0, min((room - sum(widths)) // len(bars), self._theme.px(MOST_BAR) - widths[i]))
         spare = room - sum(widths)

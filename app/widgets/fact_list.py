@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.i18n import tr
@@ -31,14 +31,15 @@ class Fact:
 
 
 class FactList(QWidget):
-    """As many lines as there is room for; where not all have room, the last says how many are left, which its tool tip
-    has. A value that does not fit beside its name goes under it where there is room for all, else it is elided and
-    whole in its tool tip."""
+    """As many lines as there is room for, closer to one another where that shows all; where not all have room, the
+    wheel and the arrow keys scroll, and the last line says how many are left, which its tool tip has. A value that does
+    not fit beside its name goes under it where there is room for all, else it is elided and whole in its tool tip."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.facts: tuple[Fact, ...] = ()
+        self._first = 0
         self.setAccessibleName(label)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.changed.connect(self.update)
@@ -47,7 +48,7 @@ class FactList(QWidget):
         if tuple(facts) != self.facts:
             self.facts = tuple(facts)
             self.setAccessibleDescription(self.text())
-            self.update()
+            self._scroll(0)
 
     def text(self) -> str:
         """All of it, a line each."""
@@ -64,13 +65,11 @@ class FactList(QWidget):
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            places = self._places()
-            at = next(
-                (i for i, (top, lines) in enumerate(places) if 0 <= event.pos().y() - top < lines * self.line_height()),
-                -1,
-            )
-            left = self.facts[at:] if at == len(places) - 1 and len(places) < len(self.facts) else ()
-            fact = self.facts[at] if at >= 0 else None
+            pitch, places = self._placed()
+            facts, y = self.facts[self._first :], event.pos().y()
+            at = next((i for i, (top, lines) in enumerate(places) if 0 <= y - top < lines * pitch), -1)
+            left = facts[at:] if at == len(places) - 1 and len(places) < len(facts) else ()
+            fact = facts[at] if at >= 0 else None
             text = (fact.tip or f"{fact.name}: {fact.value}") if fact else ""
             if left:
                 text = "\n".join(f"{fact.name}: {fact.value}" for fact in left)
@@ -78,18 +77,35 @@ class FactList(QWidget):
             return True
         return bool(super().event(event))
 
+    def resizeEvent(self, _event: QResizeEvent) -> None:
+        self._scroll(0)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        steps = event.angleDelta().y()
+        if not self._hides or not steps:
+            event.ignore()
+            return
+        self._scroll(-1 if steps > 0 else 1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        way = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()), 0)
+        if way and self._hides:
+            self._scroll(way)
+        else:
+            super().keyPressEvent(event)
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter, colours = QPainter(self), self._theme.palette
         plain, strong = self._theme.font("table"), self._theme.font("table", bold=True)
         metrics = QFontMetricsF(plain)
         column = self._column(metrics)
-        places = self._places()
-        for at, (fact, (top, lines)) in enumerate(zip(self.facts, places, strict=False)):
+        (pitch, places), facts = self._placed(), self.facts[self._first :]
+        for at, (fact, (top, lines)) in enumerate(zip(facts, places, strict=False)):
             baseline = top + metrics.ascent() + 1
             painter.setFont(plain)
             painter.setPen(colours.secondary)
-            if at == len(places) - 1 and len(places) < len(self.facts):
-                painter.drawText(QPointF(0, baseline), tr("… {n} more", n=len(self.facts) - at))
+            if at == len(places) - 1 and len(places) < len(facts):
+                painter.drawText(QPointF(0, baseline), tr("… {n} more", n=len(facts) - at))
                 break
             name = metrics.elidedText(
                 fact.name, Qt.TextElideMode.ElideRight, (column if lines == 1 else self.width()) - 6
@@ -99,33 +115,65 @@ class FactList(QWidget):
             painter.setPen(getattr(colours, "text" if fact.voice == "strong" else fact.voice))
             x = column if lines == 1 else 8.0
             room = self.width() - x
-            height = (lines - 1 or 1) * self.line_height()
+            height = (lines - 1 or 1) * pitch
             if lines == 1:
                 value = QFontMetricsF(painter.font()).elidedText(fact.value, Qt.TextElideMode.ElideRight, room)
                 painter.drawText(QPointF(x, baseline), value)
             else:
-                place = QRectF(x, top + self.line_height(), room, height)
+                place = QRectF(x, top + pitch, room, height)
                 painter.drawText(place, Qt.TextFlag.TextWordWrap, fact.value)
+        if self.hasFocus():
+            painter.setPen(colours.accent)
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def _column(self, metrics: QFontMetricsF) -> float:
         widest = max((metrics.horizontalAdvance(fact.name) for fact in self.facts), default=0.0)
         return min(widest + 10, self.width() * 0.5)
 
-    def _places(self) -> list[tuple[float, int]]:
-        """Top and lines of each fact that is seen; where these are not all, the last is of those that are left."""
+    @property
+    def _hides(self) -> bool:
+        """Whether not all have room."""
+        return len(self._placed()[1]) < len(self.facts)
+
+    def _scroll(self, by: int) -> None:
+        """Up or down by so many facts, as far as there are more."""
+        self._first += by
+        whole = self._whole(self.line_height() - LEADING)
+        self._first = max(0, min(self._first, len(self.facts) - whole)) if self._hides else 0
+        # It is stopped at by Tab where there is something to scroll.
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if self._hides else Qt.FocusPolicy.NoFocus)
+        self.update()
+
+    def _whole(self, pitch: float) -> int:
+        """How many lines have room."""
+        last = pitch - (self.line_height() - LEADING)
+        return max(int((self.height() + last) / pitch), 1)
+
+    def _wanted(self) -> list[int]:
+        """Lines of each fact where there is room for all."""
         metrics = QFontMetricsF(self._theme.font("table"))
         strong = QFontMetricsF(self._theme.font("table", bold=True))
-        column = self._column(metrics)
-        wanted = []
+        column, wanted = self._column(metrics), []
         for fact in self.facts:
             width = (strong if fact.voice == "strong" else metrics).horizontalAdvance(fact.value)
             fits = width <= self.width() - column
             wanted.append(1 if fits else 1 + -int(-width // max((self.width() - 8) * 0.92, 1)))
-        if sum(wanted) * self.line_height() > self.height():
-            whole = int((self.height() + LEADING) / self.line_height())
-            wanted = [1] * max(min(len(wanted), whole), 1)
+        return wanted
+
+    def _placed(self) -> tuple[float, list[tuple[float, int]]]:
+        """Px from a line to the next, and top and lines of each fact that is seen, from the first in sight on; where
+        these are not all, the last is of those that are left."""
+        loose = self.line_height()
+        wanted, tight = self._wanted(), loose - LEADING
+        pitch = next((p for p in (loose, tight) if sum(wanted) <= self._whole(p)), 0.0)
+        if not pitch:
+            wanted = [1] * len(self.facts)
+            pitch = next((p for p in (loose, tight) if len(wanted) <= self._whole(p)), 0.0)
+        if not pitch:
+            pitch = tight
+            wanted = wanted[self._first :][: self._whole(tight)]
         places, top = [], 0.0
         for lines in wanted:
             places.append((top, lines))
-            top += lines * self.line_height()
-        return places
+            top += lines * pitch
+        return pitch, places

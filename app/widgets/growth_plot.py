@@ -225,17 +225,11 @@ class GrowthPlot(CursorPlot):
             metrics = QFontMetricsF(font)
             painter.setFont(font)
             painter.setPen(self._theme.palette.text)
-            end = self._readout_end(plot)
-            words = self.readout(end)
-            left = min(plot.left(), end - metrics.horizontalAdvance(words))
+            words = self.readout(self.width())
+            left = min(plot.left(), self.width() - metrics.horizontalAdvance(words))
             painter.drawText(QPointF(left, metrics.height() + READ_GAP + metrics.ascent()), words)
 
     # inside
-
-    def _readout_end(self, plot: QRectF) -> float:
-        """Where the line over the plot ends: beside it stands the name of a line that leaves the plot."""
-        leaves = any(len(words) > 1 for _, _, words in self.layout_words())
-        return plot.right() - 4 if leaves else float(self.width())
 
     def _draw_scene(self, ratio: float, growth: Growth) -> QPixmap:
         """Everything that stays under a moving mouse."""
@@ -289,6 +283,19 @@ class GrowthPlot(CursorPlot):
             words = (name,) if end <= high else (f"{name} ↑", short_amount(end, "B"))
             stop = max(min(float(growth.length), high / max(size, 1)), float(self._first))
             found.append((size, stop, words))
+        return found
+
+    def layout_places(self) -> list[tuple[QRectF, str]]:
+        """Each line of those words with its place: at the height where its line ends, or at the upper edge."""
+        plot, high, metrics = self.plot_rect(), self._high(), QFontMetricsF(self._theme.font("hint"))
+        found: list[tuple[QRectF, str]] = []
+        for per_token, stop, words in self.layout_words():
+            y = self._place_of(plot, high, stop, min(stop * per_token, high)).y()
+            top = max(y - metrics.ascent() / 2, found[-1][0].bottom() if found else plot.top())
+            for line in words:
+                place = QRectF(plot.right() + 4, top, metrics.horizontalAdvance(line), metrics.height())
+                found.append((place, line))
+                top = place.bottom()
         return found
 
     @property
@@ -355,7 +362,7 @@ class GrowthPlot(CursorPlot):
     ) -> None:
         """What leaves the plot ends at its upper edge: an axis that held it would flatten what was measured."""
         colours = self._theme.palette
-        for per_token, stop, words in self.layout_words():
+        for per_token, stop, _words in self.layout_words():
             painter.setPen(QPen(colours.secondary, 0.8))
             first = float(self._first)
             last = self._place_of(plot, high, stop, min(stop * per_token, high))
@@ -363,12 +370,9 @@ class GrowthPlot(CursorPlot):
             if stop < growth.length:
                 painter.setPen(dashed_pen(colours.secondary, 0.8, (1.0, 3.0)))
                 painter.drawLine(last, plot.topRight())
-            painter.setPen(colours.secondary)
-            baseline = max(last.y() + metrics.ascent() / 2, plot.top() + metrics.ascent())
-            if len(words) > 1 and self._reads:  # its bytes are level with where it leaves, clear of the lines below
-                baseline = plot.top() + metrics.ascent() / 2 - metrics.height()
-            for row, line in enumerate(words):
-                painter.drawText(QPointF(plot.right() + 4, baseline + row * metrics.height()), line)
+        painter.setPen(colours.secondary)
+        for place, line in self.layout_places():
+            painter.drawText(QPointF(place.left(), place.top() + metrics.ascent()), line)
 
     def _paint_marks(self, painter: QPainter, plot: QRectF, growth: Growth, high: float) -> None:
         colours = self._theme.palette

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 from app.i18n import tr
 from app.widgets.colour_bar import BarText
 from app.widgets.heatmap_axes import Axis
+from app.widgets.heatmap_boundary import beside_width, key_width
 from app.widgets.heatmap_image import Tile, colour_table
 from app.widgets.heatmap_keys import cell_after
 from app.widgets.heatmap_layout import Geometry, Options, lay_out
@@ -134,8 +135,9 @@ class HeatMap(QWidget):
     def set_boundary(self, first_decode: int | None, *, cols: int | None = None) -> None:
         """The first decode row: a dashed line above it; None or 0: there is no line. `cols`: the same of columns."""
         if (first_decode, cols) != (self.boundary, self.col_boundary):
+            before = self.geometry_now().area
             self.boundary, self.col_boundary = first_decode, cols
-            self._refresh()
+            self._resize_area(before)
 
     def set_lut(self, lut: NDArray[np.uint8]) -> None:
         """(256, 3 or 4) colours of the pixels; entry 0 is replaced by the theme's colour of masked cells."""
@@ -149,9 +151,7 @@ class HeatMap(QWidget):
             return
         before = self.geometry_now().area
         self.bar = text
-        self._relayout()
-        if self.geometry_now().area != before:
-            self.viewChanged.emit()
+        self._resize_area(before)
 
     def set_tile(self, tile: Tile, *, key: object = None) -> None:
         """Cells to draw. Under a tile of a part lies the last tile of the whole with the same `key`."""
@@ -226,7 +226,7 @@ class HeatMap(QWidget):
         if self._geometry is None:
             self._geometry = lay_out(
                 self.theme, QRectF(self.rect()), self.shape, (self.row_axis, self.col_axis), self.options, self.bar,
-                self.devicePixelRatioF(),
+                self.devicePixelRatioF(), beside=beside_width(self), key=key_width(self),
             )  # fmt: skip
         return self._geometry
 
@@ -307,7 +307,7 @@ class HeatMap(QWidget):
         return QSize(420, 360)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(160, 140)
+        return QSize(160, 140 if self.options.readout else 112)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -466,6 +466,12 @@ class HeatMap(QWidget):
     def _changed_view(self) -> None:
         self._relayout()
         self.viewChanged.emit()
+
+    def _resize_area(self, before: QRectF) -> None:
+        """Lays out anew; says so where the cells have another place than `before`."""
+        self._relayout()
+        if self.geometry_now().area != before:
+            self.viewChanged.emit()
 
     def _relayout(self) -> None:
         self._geometry = None

@@ -13,8 +13,9 @@ from app.i18n import tr
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
 
-SAMPLE, SAMPLE_GAP, BAR_GAP = 16.0, 6.0, 16.0
-"""Px of the piece of line before words beside the colour bar, and the gaps after it and before it."""
+SAMPLE, SAMPLE_GAP, BAR_GAP, BESIDE_GAP = 16.0, 6.0, 16.0, 3.0
+"""Px of the piece of line before words beside the colour bar, the gaps after it and before it, and the one between a
+map and words at its right."""
 MOST_WIDTH, LEAST_LINES = 0.52, 9
 FEW_WIDTH, FEW_LINES = 0.3, 4
 """Words on cells take at most this share of the width where there is height for so many lines of text; the second
@@ -30,10 +31,22 @@ def boundary_words() -> str:
     return tr("prefill ↑ decode ↓")
 
 
+def beside_width(heat: HeatMap) -> float:
+    """Px at the right of a square map in which the words stand over and under the line; 0 where there is no line."""
+    square = heat.options.square and heat.options.readout and heat.options.tokens == "both"
+    return _halves_width(heat) + BESIDE_GAP if square and _has_line(heat) else 0.0
+
+
+def key_width(heat: HeatMap) -> float:
+    """Px of the words behind a piece of their line; 0 where there is no line."""
+    words = QFontMetricsF(heat.theme.font("hint")).horizontalAdvance(boundary_words())
+    return SAMPLE + SAMPLE_GAP + words if _has_line(heat) and not heat.options.square else 0.0
+
+
 def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
     """Where the words of the line above the first decode row stand, and whether that is on the cells: over masked ones,
-    right of the map at the line, beside the colour bar, else over cells where there are many; None: nowhere, as they
-    would hide more than they tell."""
+    right of the map at the line (in two lines where it is narrow), beside the colour bar, else over cells of a map that
+    has many and nowhere else a name for it; None: nowhere, as they would hide more than they tell."""
     y = row_line(heat)
     if y is None:
         return None
@@ -46,14 +59,37 @@ def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
         return on_cells, True
     if area.right() + 4 + width <= heat.width() and heat.options.tokens == "both":
         return QRectF(area.right() + 4, min(y - line / 2, area.bottom() - line), width, line), False
+    halves = _halves_width(heat)
+    if area.right() + BESIDE_GAP + halves <= heat.width() and heat.options.tokens == "both":
+        top = max(min(y - line, area.bottom() - 2 * line), area.top())
+        return QRectF(area.right() + BESIDE_GAP, top, halves, 2 * line), False
+    if not geometry.key.isNull():
+        return QRectF(geometry.key.left(), bar.center().y() - line / 2, geometry.key.width(), line), False
     if not bar.isNull() and (geometry.readout.isNull() or bar.top() != geometry.readout.top()):
         left = bar.right() + BAR_GAP
         if left + SAMPLE + SAMPLE_GAP + width <= heat.width():
             return QRectF(left, bar.center().y() - line / 2, SAMPLE + SAMPLE_GAP + width, line), False
+    if heat.options.tokens != "both":
+        return None
     roomy = width <= area.width() * MOST_WIDTH and area.height() >= LEAST_LINES * line
     if not roomy and (width > area.width() * FEW_WIDTH or area.height() < FEW_LINES * line):
         return None
     return on_cells, True
+
+
+def _halves() -> tuple[str, str]:
+    """What is above the line, and what under it."""
+    above, arrow, under = boundary_words().partition("↑")
+    return above + arrow, under.strip()
+
+
+def _halves_width(heat: HeatMap) -> float:
+    metrics = QFontMetricsF(heat.theme.font("hint"))
+    return max(metrics.horizontalAdvance(half) for half in _halves())
+
+
+def _has_line(heat: HeatMap) -> bool:
+    return heat.boundary is not None and 0 < heat.boundary < heat.shape[0]
 
 
 def _is_masked(heat: HeatMap, place: QRectF) -> bool:
@@ -103,7 +139,9 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
         if inside:
             paint_plate(painter, heat, place)
         painter.setPen(amber)
-        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, boundary_words())
+        halved = place.height() > 1.5 * QFontMetricsF(heat.theme.font("hint")).height()
+        said = "\n".join(_halves()) if halved else boundary_words()
+        painter.drawText(place.adjusted(0, 0, 1, 0), _LEFT if halved else _CENTRE, said)
         return
     middle = round(place.center().y())
     painter.setPen(_dashes(amber))
@@ -142,3 +180,7 @@ def _dashes(colour: QColor, *, thin: bool = False) -> QPen:
     pen = QPen(colour, 1.0 if thin else width, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
     pen.setDashPattern([length * (2 if thin else 1) for length in pattern])
     return pen
+
+
+_LEFT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+_CENTRE = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignHCenter

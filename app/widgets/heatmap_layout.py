@@ -46,8 +46,8 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
-    """Rectangles in px. `room`: what a token on either axis may take along its direction. `readout` and `bar` are
-    null rectangles where they are left out."""
+    """Rectangles in px. `room`: what a token on either axis may take along its direction. `readout`, `bar`
+    and `key` (words in the bar's line, left of it) are null rectangles where they are left out."""
 
     area: QRectF
     readout: QRectF
@@ -55,6 +55,7 @@ class Geometry:
     bar_length: float
     row_room: float
     col_room: float
+    key: QRectF
 
 
 def lay_out(
@@ -65,15 +66,19 @@ def lay_out(
     options: Options,
     bar: BarText | None,
     ratio: float,
+    *,
+    beside: float = 0.0,
+    key: float = 0.0,
 ) -> Geometry:
-    """Shares out `rect`; the matrix sits at the top left, as large as it fits. `ratio`: device pixels a px."""
+    """Shares out `rect`; the matrix sits at the top left, as large as it fits. `ratio`: device pixels a px. `beside`:
+    px that stay free right of the matrix; `key`: px of words in the colour bar's line."""
     strips = _strips(theme, rect, options, bar)
-    area, rooms = _place(theme, rect, shape, axes, options, strips[0].bottom, ratio)
+    area, rooms = _place(theme, rect, shape, axes, options, strips[0].bottom, ratio, beside)
     if len(strips) > 1:
-        closer, closer_rooms = _place(theme, rect, shape, axes, options, strips[1].bottom, ratio)
+        closer, closer_rooms = _place(theme, rect, shape, axes, options, strips[1].bottom, ratio, beside)
         if closer.height() > area.height():
             strips, area, rooms = strips[1:], closer, closer_rooms
-    readout, bar_rect = strips[0].readout, strips[0].bar
+    readout, bar_rect, words = strips[0].readout, strips[0].bar, QRectF()
     if not (readout.isNull() and bar_rect.isNull()):
         # The strips follow the matrix, so that they are read together.
         tops = [strip.top() for strip in (readout, bar_rect) if not strip.isNull()]
@@ -85,9 +90,13 @@ def lay_out(
             least = rect.left() + READOUT_LEAST * theme.text_scale + STRIP_GAP + bar_rect.width()
             bar_rect.moveRight(min(bar_rect.right(), max(area.right(), least)))
             readout.setRight(bar_rect.left() - STRIP_GAP)
+            if key and readout.width() - STRIP_GAP - key >= READOUT_BRIEF * theme.text_scale:
+                readout.setRight(readout.right() - STRIP_GAP - key)
+                words = QRectF(readout.right() + STRIP_GAP, bar_rect.top(), key, bar_rect.height())
     return Geometry(
-        area=area, readout=readout, bar=bar_rect, bar_length=strips[0].length, row_room=rooms[0], col_room=rooms[1]
-    )
+        area=area, readout=readout, bar=bar_rect, bar_length=strips[0].length, row_room=rooms[0], col_room=rooms[1],
+        key=words,
+    )  # fmt: skip
 
 
 def _place(
@@ -98,6 +107,7 @@ def _place(
     options: Options,
     bottom: float,
     ratio: float,
+    beside: float,
 ) -> tuple[QRectF, tuple[float, float]]:
     """The matrix over `bottom`, and the rooms of its labels."""
     row_room = col_room = 0.0
@@ -107,11 +117,11 @@ def _place(
         share = options.ruler_share if ruler else max(options.ruler_share, 0.2)
         least = LEAST_ROOM * theme.text_scale
         row_room, col_room = min(most, rect.width() * share), min(most, max(rect.height() * share, least))
-        left, top, overhang = 1.0, 1.0, 1.0
+        left, top, overhang = 1.0, 1.0, beside
         if options.axes:
             left = math.ceil(axes[0].longest(row_room, shape[0], ruler=ruler) + GAP + 2)
             height, overhang = axes[1].size_over(axes[1].longest(col_room, shape[1], ruler=ruler))
-            top = math.ceil(height)
+            top, overhang = math.ceil(height), max(overhang, beside)
         room = QRectF(rect.left() + left, rect.top() + top, 0, 0)
         room.setRight(max(rect.right() - max(overhang, 2.0), room.left() + 8))
         room.setBottom(max(bottom - 4, room.top() + 8))

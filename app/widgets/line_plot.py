@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-GAP, PALE, BAR_SHARE = 14, 0.42, 0.55
+GAP, PALE, BAR_SHARE, LEAST_PLOT = 14, 0.42, 0.55, 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -283,7 +283,9 @@ class LinePlot(QWidget):
 
     def _legend_rows(self, metrics: QFontMetricsF) -> int:
         rows = max((row for _, row, _ in self._legend_places(metrics)), default=0) + 1
-        return min(rows, max(1, int(self.height() * 0.3 / metrics.height())))
+        # A line without its name tells nothing: the plot gives way, to a height in which its shape is still seen.
+        room = self.height() - self._theme.px(LEAST_PLOT) - 1.5 * metrics.height() - 4
+        return min(rows, max(1, int(room / metrics.height())))
 
     def _draw_scene(self, ratio: float) -> QPixmap:
         pixmap = QPixmap(max(1, round(self.width() * ratio)), max(1, round(self.height() * ratio)))

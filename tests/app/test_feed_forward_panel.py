@@ -272,6 +272,14 @@ def test_every_part_is_there_at_any_size(qtbot: QtBot, tmp_path: Path, size: tup
         assert widget.geometry().right() <= panel._place.width()
 
 
+def test_in_a_low_window_it_needs_no_more_height_than_the_dock_has(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, llama()[1], (1256, 176))
+    assert panel.minimumSizeHint().height() <= 170
+    lines = panel.facts._placed()[1]
+    assert len(lines) == len(panel.facts.facts) and all(height == 1 for _, height in lines), "a product on one line"
+    assert not panel.table.isColumnHidden(4)
+
+
 def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:
     _, panel = shown(qtbot, tmp_path, made(moe=EXPERTS))
     for widget in (panel.facts, panel.table, panel.map.heat, panel.map.table, panel.function, panel.norms,

@@ -298,6 +298,19 @@ def test_picture_and_tables_become_files(qtbot: QtBot, tmp_path: Path) -> None:
     assert ["15", str(kv_reply(run)[0].used)] == rows[first + 15][:2]
 
 
+@pytest.mark.parametrize("height", [573, 440, 200])
+def test_in_two_columns_the_curve_stands_over_tables_whose_words_are_whole(
+    qtbot: QtBot, tmp_path: Path, height: int
+) -> None:
+    panel, _bench, _run = shown(qtbot, tmp_path, size=(600, height + 24))
+    for key, table in (("phases", panel.phases), ("step", panel.step), ("layers", panel.layers)):
+        panel.grid.show_card(key)
+        assert not table._model.cut
+        assert panel.contents.isVisible()
+        assert panel.plot.isVisible() == (height > 420)
+        assert panel.heads.isVisible() == (height > 560)
+
+
 @pytest.mark.parametrize("size", [(1360, 780), (1360, 180), (960, 130), (700, 180), (420, 300)])
 def test_every_part_is_reachable_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
     panel, _bench, _run = shown(qtbot, tmp_path, size=size)
@@ -327,11 +340,10 @@ def test_the_newest_rows_mark_covers_no_value_and_the_map_says_what_it_shows(
     if size == TALL:
         assert named is not None
     if named is not None:
-        place, inside = named
-        assert area.contains(place) if inside else place.left() > bar.right()
-        assert heat.rect().toRectF().contains(place)
+        assert named.left() > bar.right()
+        assert heat.rect().toRectF().contains(named)
         boundary = words_place(heat)
-        assert boundary is None or not boundary[0].intersects(place)
+        assert boundary is None or not (boundary[1] or boundary[0].intersects(named))
     layer, kv_head = panel.contents.place()
     caption = panel.contents.caption
     captions = what_captions("k", layer, kv_head, rotary=True)

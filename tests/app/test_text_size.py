@@ -6,8 +6,9 @@ import itertools
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QRect, QSize
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -18,7 +19,7 @@ from app.panels.lens import LensPanel
 from app.panels.rope import RopePanel
 from app.theme import Theme
 from app.widgets.card_grid import Card, CardGrid, Plan, Slot
-from app.widgets.fact_list import Fact, FactList
+from app.widgets.fact_list import LEADING, Fact, FactList
 from app.widgets.fact_table import Cell, Column, FactTable
 from app.widgets.readout import Readout, parts_width
 from tests.app.model_bench import bench_with
@@ -132,13 +133,37 @@ def test_facts_that_have_no_room_are_counted_and_told(qtbot: QtBot) -> None:
     facts.set_facts([Fact(name=f"fact {n}", value=str(n)) for n in range(7)])
     line = facts.line_height()
     facts.resize(240, round(line * 7))
-    assert len(facts._places()) == 7
+    assert len(facts._placed()[1]) == 7
     facts.resize(240, round(line * 4.6))
     facts.show()
-    places = facts._places()
-    assert len(places) == 4 and places[-1][0] + line <= facts.height()
+    places = facts._placed()[1]
+    assert len(places) == 5 and places[-1][0] + line - LEADING <= facts.height()
     told = tip_at(facts, QPoint(10, round(places[-1][0] + line / 2)))
-    assert all(f"fact {n}: {n}" in told for n in (3, 4, 5, 6)) and "fact 2" not in told
+    assert all(f"fact {n}: {n}" in told for n in (4, 5, 6)) and "fact 3" not in told
+
+
+def test_facts_stand_closer_before_one_is_hidden_and_what_is_hidden_is_scrolled_to(qtbot: QtBot) -> None:
+    facts = FactList(Theme("dark"), "facts")
+    qtbot.addWidget(facts)
+    facts.set_facts([Fact(name=f"fact {n}", value=str(n)) for n in range(8)])
+    facts.show()
+    line = facts.line_height()
+    facts.resize(240, round((line - LEADING) * 8) + 1)
+    pitch, places = facts._placed()
+    assert len(places) == 8 and pitch == line - LEADING
+    assert facts.focusPolicy() == Qt.FocusPolicy.NoFocus
+    facts.resize(240, round(line * 5))
+    assert len(facts._placed()[1]) < 8
+    facts.setFocus()
+    before = facts.grab().toImage()
+    for _ in range(9):
+        QTest.keyClick(facts, Qt.Key.Key_Down)
+    assert facts.grab().toImage() != before
+    places = facts._placed()[1]
+    assert facts.facts[facts._first :][len(places) - 1].name == "fact 7"
+    for _ in range(9):
+        QTest.keyClick(facts, Qt.Key.Key_Up)
+    assert facts.grab().toImage() == before
 
 
 def test_planes_have_names_where_all_have_room(qtbot: QtBot, tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
-"""Tables and sheets of facts: what gives way where there is little room."""
+"""Tables and sheets of facts, tables of figures: what gives way where there is little room."""
 
 from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
+from app.widgets.data_table import Column as FigureColumn
+from app.widgets.data_table import DataTable
 from app.widgets.fact_sheet import FactSheet
 from app.widgets.fact_table import Cell, Column, FactTable
 
@@ -84,3 +87,35 @@ def test_a_sheets_lines_end_before_its_bar_whatever_size_came_before(qtbot: QtBo
         for _, words in sheet._labels:
             assert words.geometry().right() < room, size
             assert words.height() >= words.heightForWidth(words.width()), size
+
+
+@pytest.mark.parametrize("width", [300, 230, 180, 150, 110])
+def test_bars_are_in_proportion_or_there_are_none(qtbot: QtBot, theme: Theme, width: int) -> None:
+    table = DataTable(theme, "Strongest neurons")
+    qtbot.addWidget(table)
+    names = ("neuron", "gate", "product")
+    bars = FigureColumn(name="", bars=np.array([1.0, 0.5], np.float32))
+    table.set_columns([*(FigureColumn(name=name, texts=["-0.906", "-1.39"]) for name in names), bars])
+    table.resize(width, 90)
+    table.show()
+    qtbot.waitExposed(table)
+    texts = sum(map(table.columnWidth, range(3)))
+    assert table.isColumnHidden(3) == (table.viewport().width() < texts + 20), "as long as there is room for 20 px"
+    if not table.isColumnHidden(3):
+        right = table.columnViewportPosition(3) + table.columnWidth(3)
+        assert right <= table.viewport().width(), "a bar cut at the edge is as long as any other"
+
+
+def test_the_chosen_row_is_marked_to_the_table_s_end(qtbot: QtBot, theme: Theme) -> None:
+    table = DataTable(theme, "Strongest neurons")
+    qtbot.addWidget(table)
+    table.set_columns(
+        [FigureColumn(name="n", texts=["1", "2"]), FigureColumn(name="", bars=np.array([1.0, 0.5], np.float32))]
+    )
+    table.resize(600, 90)
+    table.show()
+    qtbot.waitExposed(table)
+    table.set_current(1)
+    seen, row = table.viewport().grab().toImage(), table.visualRect(table.model().index(1, 0)).center().y()
+    assert table.horizontalHeader().length() < table.viewport().width() - 10
+    assert seen.pixelColor(table.viewport().width() - 2, row).name() == theme.palette.accent_tint.name()

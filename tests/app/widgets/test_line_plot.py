@@ -128,3 +128,19 @@ def test_names_and_figures_of_the_key_stand_apart(qtbot: QtBot, theme: Theme) ->
         figures = max((short(float(value)) for value in line.y), key=metrics.horizontalAdvance)
         end = x_at + 18 + metrics.horizontalAdvance(f"{line.name} {figures}")
         assert next_row > row or next_x - end >= 10
+
+
+@pytest.mark.parametrize("height", [120, 135, 190])
+def test_every_line_of_a_low_plot_is_in_its_legend(qtbot: QtBot, theme: Theme, height: int) -> None:
+    plot = LinePlot(theme, "Score", x_name="distance", y_name="q·k/√d", right_name="sinusoidal", titled=True)
+    qtbot.addWidget(plot)
+    plot.resize(300, height)
+    x = np.arange(19, dtype=np.float32)
+    names = ("this model", "base ×10", "no position", "sinusoidal")
+    plot.set_lines(
+        [Line(name=name, x=x, y=np.cos(x / (5 + i)), right=name == names[-1]) for i, name in enumerate(names)]
+    )
+    metrics = QFontMetricsF(theme.font("hint"))
+    rows = plot._legend_rows(metrics)
+    assert {line.name for line, row, _ in plot._legend_places(metrics) if row < rows} == set(names)
+    assert plot.frame().plot.height() >= 36, "and its shape is still seen"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -445,11 +446,12 @@ def test_a_line_that_leaves_the_plot_is_named_where_it_leaves(qtbot: QtBot, them
     plot.set_growth(made)
     assert [len(words) for _, _, words in plot.layout_words()] == [2, 1]
     plot.set_cursor(1)
-    line, rect = QFontMetricsF(theme.font("hint")).height(), plot.plot_rect()
-    used = rect.bottom() - made.used / plot._high() * rect.height()
-    assert rect.top() + line / 2 < used - 1  # the second line of the name ends above the line of what is used
-    end = plot._readout_end(rect)
-    assert end < rect.right() and QFontMetricsF(theme.font("hint")).horizontalAdvance(plot.readout(end)) <= end
+    rect, places = plot.plot_rect(), plot.layout_places()
+    # Beside the plot, so under the line of the readout, and none of them on another.
+    assert [words for _, words in places] == ["MHA ↑", "1.12 MB", "MQA"]
+    assert all(place.top() >= rect.top() and place.left() > rect.right() for place, _ in places)
+    assert all(a.bottom() <= b.top() for (a, _), (b, _) in pairwise(places))
+    assert plot.readout(plot.width())
     assert not plot.grab().isNull()
 
 
