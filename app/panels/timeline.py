@@ -120,10 +120,10 @@ class TimelinePanel(Panel):
         if session.run is None:
             return
         if changes & {Topic.RUN, Topic.NODE, Topic.PROMPT_STATS}:
-            self._show_curve(session)
-            self._show_steps(session)
             self.tree.set_tree(session.nodes, session.n_prompt, session.run.path, session.current_node)
             self._fit_curve()
+            self._show_curve(session)
+            self._show_steps(session)
         token = self.ctx.selection.hover_token
         if "hover_token" in changes:
             self.curve.set_hovered(token)

@@ -86,6 +86,23 @@ def test_branches_leave_the_curve_its_place_where_the_panel_is_scrolled(
     assert requests.count <= 2
 
 
+def test_the_line_of_steps_counts_a_branch_as_soon_as_it_is_drawn(qtbot: QtBot, tmp_path: Path) -> None:
+    bench = ModelBench(tmp_path, Theme("dark"), made())
+    panel = TimelinePanel(bench.ctx)
+    qtbot.addWidget(panel)
+    panel.resize(300, 400)
+    panel.show()
+    qtbot.waitExposed(panel)
+    run = bench.run(random_ids(12), 4)
+    for branches in (2, 3):
+        first = run.state().path[0]
+        taken = {node.token_id for node in run.nodes.values()}
+        run.branch(first, next(token for token in random_ids(40) if token not in taken), GREEDY)
+        bench.step()
+        qtbot.waitUntil(lambda branches=branches: panel.tree.lanes == branches and panel.settled)
+        assert panel.summary.text().endswith(f" · {branches} branches")
+
+
 class LayoutRequests(QObject):
     """How often a widget is asked to lay itself out anew."""
 
