@@ -19,6 +19,13 @@ class NotAFileError(OSError):
         super().__init__(errno.EINVAL, tr("it is {kind} and not a file", kind=kind_of(mode)), str(path))
 
 
+class NotOursError(OSError):
+    """A file may not be written by this user."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EACCES, tr("it belongs to another user"), str(path))
+
+
 class TooLargeError(OSError):
     """A file is over the limit of its kind."""
 

@@ -16,7 +16,7 @@ from PySide6.QtCore import QDateTime, QLocale, QObject, Qt
 from app.i18n import tr
 from app.notify import WayOut
 from app.plain import one_line
-from app.small_files import NotAFileError, read_small
+from app.small_files import read_small
 from app.state.autosave import MAX_BYTES, NAME, Saved, decode_saved, numbered, readable_prompt, remove
 from app.state.lost_run import Return
 from app.state.model_desk import EngineStatus, is_run_file
@@ -94,7 +94,7 @@ def _ended(folder: Path, own: int) -> Iterator[int]:
             continue
         try:
             lock = None if number == own else take_lock(lock_path(folder, number))
-        except NotAFileError as error:
+        except OSError as error:
             log.warning("%s: %s", error.filename, error.strerror)
             continue
         if number == own or lock is not None:

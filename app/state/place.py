@@ -3,6 +3,7 @@ writes the preferences, and each keeps its work under its own number (autosave.p
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from PySide6.QtCore import QLockFile, QSysInfo
 
 from app.i18n import tr
-from app.small_files import NotAFileError
+from app.small_files import NotAFileError, NotOursError
 
 MAX_WINDOWS = 16
 MAX_LOCK_BYTES = 4096
@@ -38,7 +39,7 @@ def take_place(folder: Path) -> Place:
     for number in range(1, MAX_WINDOWS + 1):
         try:
             lock = take_lock(lock_path(folder, number))
-        except NotAFileError as error:
+        except OSError as error:
             why = why or tr(
                 "Whether another window is open can't be known ({path}: {why}): what you change in this one's "
                 "preferences is not kept. Remove what is there and start again."
@@ -58,7 +59,8 @@ def lock_path(folder: Path, number: int) -> Path:
 
 def take_lock(path: Path) -> QLockFile | None:
     """A lock file, ours from now on (or of a folder that can't be written, where nothing is to be held); None while
-    another window holds it. One that no process holds is taken over, whatever is in it. Raises NotAFileError."""
+    another window holds it. One that no process holds is taken over, whatever is in it. Raises NotAFileError, and
+    NotOursError where that can't be known: a window that root has opened leaves one when it crashes."""
     lock = QLockFile(str(path))
     lock.setStaleLockTime(0)
     try:
@@ -69,6 +71,8 @@ def take_lock(path: Path) -> QLockFile | None:
         if not stat.S_ISREG(found.st_mode):
             raise NotAFileError(path, found.st_mode)
         if found.st_size > MAX_LOCK_BYTES and not lock.removeStaleLockFile():  # Qt would read all of it
+            if not os.access(path, os.W_OK):
+                raise NotOursError(path)
             return None
     if lock.tryLock(0) or lock.error() is not QLockFile.LockError.LockFailedError:
         return lock
@@ -78,7 +82,11 @@ def take_lock(path: Path) -> QLockFile | None:
     # Junk, or the number of a process that is another's by now. The file's own lock tells: while a window of this
     # machine holds it, it can't be removed. One of another machine, with this folder over the network, is believed.
     here = pid == 0 or host == QSysInfo.machineHostName()
-    return lock if here and lock.removeStaleLockFile() and lock.tryLock(0) else None
+    if here and lock.removeStaleLockFile() and lock.tryLock(0):
+        return lock
+    if path.exists() and not os.access(path, os.W_OK):
+        raise NotOursError(path)
+    return None
 
 
 def _owner(lock: QLockFile) -> tuple[int, str]:

@@ -73,6 +73,22 @@ def test_a_lock_that_a_process_holds_is_left_whatever_is_in_it(tmp_path: Path, p
         assert places[1].number == 1
 
 
+@pytest.mark.parametrize("junk", ["", "00" * (MAX_LOCK_BYTES + 1)], ids=["named", "long"])
+def test_a_lock_of_another_user_is_called_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[Place], junk: str
+) -> None:
+    command = [sys.executable, "-c", HOLDER, str(lock_path(tmp_path, 1)), *filter(None, [junk])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        monkeypatch.setattr("app.state.place.os.access", lambda *_: False)  # to root every file may be written
+        places.append(take_place(tmp_path))
+        assert places[0].number == 2 and "Another" not in places[0].why
+        assert f"({lock_path(tmp_path, 1)}: it belongs to another user)" in places[0].why
+        holder.kill()
+        holder.wait()
+
+
 def test_a_window_of_another_machine_is_believed(tmp_path: Path, places: list[Place]) -> None:
     lock_path(tmp_path, 1).write_bytes(one_line(4, "another-machine"))
     places.append(take_place(tmp_path))
