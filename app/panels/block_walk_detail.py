@@ -277,6 +277,9 @@ class DetailView(QWidget):
         self.heat.set_message("")
         self.heat.row_axis.stride, self.heat.col_axis.stride = strides
         self.heat.col_axis.numbered = self.folded is None or not cols
+        # "head 5" has its number in its name; of a folded row the last line's number says how they count.
+        self.heat.row_axis.numbered = not rows or self._axis(rows=True) in ("key", "position")
+        self.heat.row_axis.always = shape[0] - 1 if self.folded is not None and shape[0] > 1 else None
         # Where it is low, a folded row needs its room more than the numbers of its lines: the readout has them.
         axes = self.folded is None or self.heat.height() >= self._ctx.theme.px(LEAST_AXES)
         self.heat.options = Options(square=False, axes=axes)

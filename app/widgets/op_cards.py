@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from app.theme import Theme
     from app.widgets.heatmap_image import Colours
 
-WIDTH, HEIGHT, GAP, ARROW = 168, 78, 6, 10
-LEAST_HEIGHT = 62
-"""Px at 100 % text of a card in a low dock: its picture is half as high, so that a second row is seen whole."""
+WIDTH, HEIGHT, GAP, ARROW = 158, 78, 6, 10
+LEAST_HEIGHT, FOOT_FROM = 56, 66
+"""Px at 100 % text of a card in a low dock, so that a second row is seen whole: its picture is half as high, and from
+which height on it has its foot, whose figures are those of the operation's own view."""
 PADDING = 8.0
 INFO = 16.0
 MARK = 5.0
@@ -129,6 +130,15 @@ class OpCards(QAbstractScrollArea):
             shown = card.brief
         return font.elidedText(shown, Qt.TextElideMode.ElideRight, room)
 
+    def corner_words(self, card: Card) -> str:
+        """What stands in a card's corner: its mark and shape, the shape, or nothing, as its title leaves room. A name
+        cut short is no name; the shape is in the operation's own view too."""
+        title = QFontMetricsF(self._theme.font("ui", bold=True)).horizontalAdvance(card.title)
+        room = self._card_width() - 1 - 2 * PADDING - INFO - 8 - title
+        hints = QFontMetricsF(self._theme.font("hint"))
+        said = (f"{card.mark} · {card.shape}" if card.mark else card.shape, card.shape)
+        return next((words for words in said if hints.horizontalAdvance(words) <= room), "")
+
     def card_at(self, point: QPointF) -> int:
         for index in range(len(self._cards)):
             if self.card_rect(index).contains(point):
@@ -207,10 +217,7 @@ class OpCards(QAbstractScrollArea):
         ui, hint, mono = theme.font("ui", bold=True), theme.font("hint"), theme.font("mono_small")
         hints = QFontMetricsF(hint)
         line = QRectF(inside.left(), inside.top(), inside.width(), QFontMetricsF(ui).height())
-        room = inside.width() - INFO - 8 - QFontMetricsF(ui).horizontalAdvance(card.title)
-        corner = f"{card.mark} · {card.shape}" if card.mark else card.shape
-        if hints.horizontalAdvance(corner) > room:
-            corner = card.shape
+        corner = self.corner_words(card)
         taken = hints.horizontalAdvance(corner)
         self._text(painter, line.adjusted(0, 0, -taken - INFO - 8, 0), card.title, ui, colours.text)
         self._text(painter, line.adjusted(0, 0, -INFO - 2, 0), corner, hint, colours.secondary, right=True)
@@ -218,7 +225,10 @@ class OpCards(QAbstractScrollArea):
         line = QRectF(inside.left(), line.bottom() + 1, inside.width(), QFontMetricsF(mono).height())
         self._text(painter, line, self.formula_line(index), mono, colours.text)
         foot = QRectF(inside.left(), inside.bottom() - hints.height(), inside.width(), hints.height())
-        self._text(painter, foot, card.foot, hint, colours.secondary)
+        if rect.height() + 1 >= theme.px(FOOT_FROM):
+            self._text(painter, foot, card.foot, hint, colours.secondary)
+        else:
+            foot.moveTop(inside.bottom() + 3)
         picture = QRectF(inside.left(), line.bottom() + 3, inside.width(), max(foot.top() - line.bottom() - 6, 2))
         if card.marked >= 0:
             picture.adjust(MARK - 1, 0, 1 - MARK, 0)  # the marks stand inside the card, not at its edge
@@ -284,7 +294,7 @@ class OpCards(QAbstractScrollArea):
             self.viewport().update()
 
     def _tip(self, card: Card) -> str:
-        return f"{card.formula}\n▸ ◂  {card.mark}" if card.mark else card.formula
+        return "\n".join(filter(None, (card.formula, card.foot, card.mark and f"▸ ◂  {card.mark}")))
 
     def _relayout(self) -> None:
         rows, bar = -(-len(self._cards) // self.columns), self.verticalScrollBar()

@@ -18,7 +18,9 @@ from app.panels.block_walk import BlockWalkPanel
 from app.panels.block_walk_words import brief_formula
 from app.theme import Theme
 from app.widgets.folding import fold, strongest
+from app.widgets.heatmap_paint import axis_labels
 from app.widgets.info_button import InfoPopup
+from app.widgets.op_cards import INFO, PADDING, Card
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.colormaps import Levels
@@ -399,7 +401,9 @@ def test_a_card_says_which_head_its_marks_point_at(qtbot: QtBot, tmp_path: Path)
     assert f"heads H × dimensions D = {op.shape[0]} × {op.shape[1]}" in panel.detail.title.text()
 
 
-@pytest.mark.parametrize(("size", "rows"), [((1380, 209), 2), ((1380, 226), 2), ((1100, 360), 2), ((900, 500), 3)])
+@pytest.mark.parametrize(
+    ("size", "rows"), [((1256, 178), 2), ((1380, 209), 2), ((1380, 226), 2), ((1100, 360), 2), ((900, 500), 3)]
+)
 def test_whole_rows_of_cards_are_seen_wherever_they_are_scrolled_to(
     qtbot: QtBot, tmp_path: Path, size: tuple[int, int], rows: int
 ) -> None:
@@ -465,3 +469,27 @@ def test_a_low_strip_has_dimension_numbers_on_both_axes(qtbot: QtBot, tmp_path: 
     assert heat.options.axes and heat.col_axis.counts
     assert folded.values.shape == fold(panel.arrays[ids(panel).index("mlp.down")][0], aspect=24.0).values.shape
     assert heat.row_axis.number(1) == f"{folded.width:,}" and heat.col_axis.number(1) == "1"
+
+
+def test_a_row_that_has_its_number_in_its_name_has_it_once(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(1256, 178))
+    panel._choose(ids(panel).index("attn.q"))
+    settled(qtbot, panel, bench)
+    heat = panel.detail.heat
+    labels = axis_labels(heat)[0]
+    assert labels and {(label.piece, label.number) for label in labels} <= {(f"head {i}", "") for i in range(4)}
+    panel.resize(1100, 360)
+    panel._choose(ids(panel).index("mlp.post"))
+    settled(qtbot, panel, bench)
+    assert panel.detail.folded is not None
+    last = len(panel.detail.folded.values) - 1
+    assert last > 0 and last in {label.index for label in axis_labels(heat)[0]}  # how the lines count
+    assert heat.row_axis.always == last
+    assert all(cards_title_fits(panel, card) for card in panel.cards._cards)
+
+
+def cards_title_fits(panel: BlockWalkPanel, card: Card) -> bool:
+    cards, theme = panel.cards, panel.ctx.theme
+    corner = QFontMetricsF(theme.font("hint")).horizontalAdvance(cards.corner_words(card))
+    title = QFontMetricsF(theme.font("ui", bold=True)).horizontalAdvance(card.title)
+    return title + corner + INFO + 8 + 2 * PADDING + 1 <= cards._card_width()
