@@ -120,7 +120,7 @@ def what_options(message: Request) -> list[str]:
     elif isinstance(message, ExportKvGrowth):
         words = ["--what", "kv-growth"]
     elif isinstance(message, ExportLens):
-        words = ["--what", "lens", *_list("--layer", message.layers), *_span("--rows", message.rows)]
+        words = ["--what", "lens", *_list("--layer", map(_after, message.layers)), *_span("--rows", message.rows)]
     elif isinstance(message, ExportRope):
         words = ["--what", "rope", "--layer", str(message.layer), "--head", str(message.head)]
         words += ["--query", str(message.query), "--key", str(message.key)]
@@ -153,7 +153,12 @@ def _flags(*flags: tuple[str, bool]) -> list[str]:
     return [name for name, on in flags if on]
 
 
-def _list(name: str, indices: Iterable[int]) -> list[str]:
+def _after(depth: int) -> str:
+    """What the command line calls a depth of the lens: the layer it is after."""
+    return str(depth - 1) if depth else "embed"
+
+
+def _list(name: str, indices: Iterable[int | str]) -> list[str]:
     text = ",".join(str(index) for index in indices)
     return [name, text] if text else []
 

@@ -32,7 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what")
     kinds = "one or several, see below (default: attention)"
     what.add_argument("--what", nargs="+", action="extend", metavar="KIND", help=kinds)
-    what.add_argument("--layer", default="", metavar="LIST", help="0,3-5 or all (default: 0 for rope, all elsewhere)")
+    layers = "0,3-5 or all; embed for lens (default: 0 for rope, all elsewhere)"
+    what.add_argument("--layer", default="", metavar="LIST", help=layers)
     head = "2, 0-3, all, mean or max (default: all for sheets, 0 for rope, mean elsewhere)"
     what.add_argument("--head", default="", metavar="LIST", help=head)
     what.add_argument("--stage", default="weights", choices=get_args(Stage))

@@ -31,6 +31,8 @@ PLACED = frozenset({"rope", "sheet", "grid"})
 """Kinds that not every model, or not every layer, can be made of even where no place is named."""
 FIELDS = ("what", "layer", "head", "stage")
 """Of --name."""
+EMBED = "embed"
+"""In the place of a layer: what the lens sees before the first one."""
 _NONE = "\0"
 """In the place of a field that a kind has not; it goes, with the dashes before it."""
 
@@ -162,16 +164,18 @@ def check_places(wanted: Sequence[Wanted], config: DecoderConfig) -> None:
     """That every layer, head and activation is one of a model's, from its configuration alone. Raises UsageError,
     UnknownNameError."""
     for one in wanted:
-        layers, heads = config.n_layers + (one.kind == "lens"), config.n_heads
+        layers, heads = config.n_layers, config.n_heads
         for option, text in one.single_places:
             single(option, text, layers if option == "--layer" else heads)
         if one.kind == "rope" and config.rope_of(int(one.layer)) is None:
             raise UsageError(f"--what: layer {one.layer} of this model rotates nothing (positions: {config.positions})")
-        if one.kind in {"attention", "sheet", "grid", "lens"}:
+        if one.kind == "lens":
+            depths("--layer", one.layer, layers)
+        if one.kind in {"attention", "sheet", "grid"}:
             found = indices("--layer", one.layer, layers)
-            if one.kind in {"sheet", "grid"} and "html" in one.formats and len(found) > 1:
+            if one.kind != "attention" and "html" in one.formats and len(found) > 1:
                 raise UsageError("--layer: an interactive page (html) of a sheet is of one layer; name it")
-            if one.kind != "lens" and not (one.kind == "attention" and one.combined):
+            if one.kind != "attention" or not one.combined:
                 indices("--head", one.head, heads)
     names = [name for one in wanted for name in one.names]
     if names:
@@ -208,6 +212,19 @@ def indices(what: str, text: str, count: int) -> tuple[int, ...]:
         return export_kinds.indices(text, count)
     except export_kinds.IndexListError as error:
         raise UsageError(f"{what}: {error}") from error
+
+
+def depths(what: str, text: str, n_layers: int) -> tuple[int, ...]:
+    """Layers after which the lens looks: "embed,0-2" → (0, 1, 2, 3); all of them with the embedding. Raises
+    UsageError."""
+    found: list[int] = []
+    for part in text.split(","):
+        word = part.strip()
+        if word in {"all", EMBED}:
+            found += range(n_layers + 1) if word == "all" else (0,)
+        else:
+            found += (layer + 1 for layer in indices(what, part, n_layers))
+    return tuple(dict.fromkeys(found))
 
 
 def single(what: str, text: str, count: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from model.cli.command import UsageError
 from model.cli.prompted import SAMPLER_OPTIONS, sampler_settings
-from model.cli.wanted import Wanted, indices, single, stem_of
+from model.cli.wanted import Wanted, depths, indices, single, stem_of
 from model.errors import BadValueError
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import (
@@ -74,7 +74,7 @@ def _figure(made: Run, wanted: Wanted, look: dict[str, Any], options: argparse.N
     if kind == "kv-growth":
         return ExportKvGrowth(stem=stem, **look)
     if kind == "lens":
-        layers = indices("--layer", wanted.layer, made.config.n_layers + 1)
+        layers = depths("--layer", wanted.layer, made.config.n_layers)
         return ExportLens(rows=_span(made, "--rows", options.rows), layers=layers, stem=stem, **look)
     query = made.length - 1 if options.query is None else options.query
     if kind == "rope":

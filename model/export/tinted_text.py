@@ -26,7 +26,7 @@ USUAL, MONO = 13.0, 0.602
 """The type's size where the page follows the text, and the width of one of its letters, in its size."""
 BESIDE, AROUND = 90.0, 85.0
 """Points a page takes beside the text, about: bar and margins; and over and under it: title and caption."""
-LOWEST, HIGHEST = 3.2, 10.0
+LOWEST, HIGHEST = 2.8, 10.0
 """Inches of a page that is as high as its text."""
 MOST_COLUMNS = 60
 LEADING, PADDING = 1.75, 0.22

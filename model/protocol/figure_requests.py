@@ -44,7 +44,8 @@ class ExportKvGrowth(FigureRequest):
 @request("export.lens", ExportReply, lane="view", part=FilePart)
 @dataclass(frozen=True, kw_only=True)
 class ExportLens(FigureRequest):
-    """The logit lens at positions `rows` ((0, 0): the last 48) after `layers` (empty: all; n_layers: the last one)."""
+    """The logit lens at positions `rows` ((0, 0): the last 48) at the depths `layers`: 0 is the embedding, l + 1 the
+    stream after layer l; empty: all."""
 
     rows: tuple[int, int] = (0, 0)
     layers: tuple[int, ...] = ()

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 from safetensors import safe_open
 
+from app.export.command_line import what_options
 from app.export.dialog import ExportDialog
 from app.export.exporter import KINDS, Exporter, formats_of
 from app.export.panel_files import as_npz, copy_picture
@@ -28,8 +29,8 @@ from app.theme import Theme
 from model import __main__ as program
 from model.export.making import make_files
 from model.protocol.attention_requests import HeadView
-from model.protocol.export_requests import FileRequest
-from model.protocol.figure_requests import ExportLens
+from model.protocol.export_requests import ExportSheet, FileRequest
+from model.protocol.figure_requests import ExportLens, ExportText
 from model.views.attention_exact import exact
 from model.views.selection import chosen
 from tests.app.model_bench import ModelBench
@@ -329,6 +330,15 @@ def test_a_float32_comes_back_from_an_npz_of_tables(tmp_path: Path) -> None:
         assert np.array_equal(arrays["a∕b.numbers"][1:].astype(np.float32), values)
         assert np.isnan(arrays["a∕b.numbers"][0]).all()
         assert arrays["a∕b"][0].tolist() == ["x", "y", "z"]
+
+
+def test_a_line_says_the_size_where_the_page_would_follow_what_is_on_it() -> None:
+    """And the lens' layers as its rows are called."""
+    assert what_options(ExportText())[-2:] == ["--size", "7x4"]
+    assert what_options(ExportSheet(formats=("png",)))[-2:] == ["--size", "7x10"]
+    assert "--size" not in what_options(ExportLens())
+    lens = what_options(ExportLens(layers=(0, 1, 30)))
+    assert lens[lens.index("--layer") + 1] == "embed,0,29"
 
 
 def test_the_line_of_the_model_panel_tells_of_the_model(

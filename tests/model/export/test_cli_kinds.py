@@ -153,7 +153,7 @@ def test_what_is_there_is_refused_before_anything_is_made(
         (("--what", "rope", "--layer", "2"), "--layer: '2' is not a whole number from 0 to 1"),
         (("--what", "text", "--by", "reads", "--head", "1"), "--layer: 'all' is not one index; --by reads is of one"),
         (("--what", "text", "--by", "reads", "--layer", "0,1"), "--layer: '0,1' is not one index"),
-        (("--what", "lens", "--layer", "3"), "--layer: '3' is not a whole number from 0 to 2"),
+        (("--what", "lens", "--layer", "0,2"), "--layer: '2' is not a whole number from 0 to 1"),
         (("--what", "sheet", "--format", "html"), "--layer: an interactive page (html) of a sheet is of one layer"),
         (("--what", "grid", "--head", "4"), "--head: '4' is not a whole number from 0 to 3"),
         (("--what", "layers.0.attn.z"), "is not one of attention"),
@@ -232,6 +232,17 @@ def test_several_kinds_in_one_call(
     fields = ("--name", "{stage}-{layer}-{head}-{what}-x", "--layer", "1")
     named = written(capsys, *common, "--what", "attention", "lens", "kv", *fields)
     assert [path.name for path in named] == ["weights-1-mean-attention-x.png", "1-lens-x.png", "kv-x.safetensors"]
+
+
+def test_layers_of_the_lens_are_those_of_its_rows(
+    capsys: pytest.CaptureFixture[str], tiny: Path, recorded: Path, tmp_path: Path
+) -> None:
+    common = ("--run", recorded, "--model", tiny, "--what", "lens", "--format", "json", "--out", tmp_path)
+    for at, (layers, rows) in enumerate(
+        {"0": ["0"], "1": ["1, output"], "embed,0": ["embedding", "0"], "all": ["embedding", "0", "1, output"]}.items()
+    ):
+        [path] = written(capsys, *common, "--layer", layers, "--name", str(at))
+        assert json.loads(path.read_text(encoding="utf-8"))["after"] == rows
 
 
 def test_what_one_kind_refuses_leaves_no_file_of_the_others(
