@@ -33,8 +33,9 @@ def boundary_words() -> str:
 
 def beside_width(heat: HeatMap) -> float:
     """Px at the right of a square map in which the words stand over and under the line; 0 where there is no line."""
-    square = heat.options.square and heat.options.readout and heat.options.tokens == "both"
-    return _halves_width(heat) + BESIDE_GAP if square and _has_line(heat) else 0.0
+    options = heat.options
+    wanted = options.line_beside and options.square and options.readout and options.tokens == "both"
+    return _halves_width(heat) + BESIDE_GAP if wanted and _has_line(heat) else 0.0
 
 
 def key_width(heat: HeatMap) -> float:

@@ -31,7 +31,8 @@ class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
     the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens,
     else just their numbers; `ruler_share`: of the width, what tokens of a ruler may take at the left;
-    `bar_length`: px of the colour bar at most."""
+    `bar_length`: px of the colour bar at most; `line_beside`: there is room kept at the right for what names the line
+    of the first decode row."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -42,6 +43,7 @@ class Options:
     tokens_over: bool = True
     ruler_share: float = 0.13
     bar_length: float = BAR_LENGTH
+    line_beside: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
