@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.plain import tip as plain_tip
@@ -189,8 +189,7 @@ class BlockDrawing(QWidget):
         painter.setPen(QPen(colours.line, 1))
         painter.setBrush(colours.raised)
         painter.drawRoundedRect(rect, 6, 6)
-        strong, hint = QFont(self._theme.font("table")), self._theme.font("hint")
-        strong.setBold(True)
+        strong, hint = self._theme.font("table", bold=True), self._theme.font("hint")
         bold, small = QFontMetricsF(strong), QFontMetricsF(hint)
         inside = rect.adjusted(10, 2, -10, -2)
         note = small.horizontalAdvance(op.note) + 10 if op.note else 0.0

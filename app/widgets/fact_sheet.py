@@ -17,12 +17,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QGridLayout, QLabel, QMenu, QScrollArea, QWidget
 
 from app.i18n import tr
-from app.plain import tip as plain_tip
 
 if TYPE_CHECKING:
     from app.theme import Theme
 
-LONG_WORD = 48
+LONG_WORD, BREAK = 16, "\u200b"
+"""Letters of a word from which it may be broken, and what is put between them: of no width."""
 Fact = tuple[str, str]
 """A name and what is said."""
 
@@ -64,8 +64,7 @@ class FactSheet(QScrollArea):
             self._labels.append(self._make(len(self._labels)))
         for (name, text), (left, right) in zip(self._facts, self._labels, strict=True):
             left.setText(name)
-            right.setText(" ".join(_in_brief(word) for word in text.split(" ")))
-            right.setToolTip(plain_tip(text) if right.text() != text else "")
+            right.setText(" ".join(map(_breakable, text.split(" "))))
             right.setAccessibleName(name)
         self.setAccessibleDescription(self.text())
         self._grid.setRowStretch(self._grid.rowCount(), 0)
@@ -119,11 +118,17 @@ class FactSheet(QScrollArea):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        at = self._page.mapFromGlobal(event.globalPos()).y()
+        for (name, text), (_, right) in zip(self._facts, self._labels, strict=True):
+            if right.y() <= at <= right.geometry().bottom():
+                menu.addAction(
+                    tr("Copy {name}", name=name), lambda text=text: QGuiApplication.clipboard().setText(text)
+                )
         menu.addAction(tr("Copy all"), self._copy)
         menu.popup(event.globalPos())
 
     def _make(self, row: int) -> tuple[QLabel, QLabel]:
-        left, right = QLabel(), QLabel()
+        left, right = QLabel(), _Words()
         for label in (left, right):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
@@ -146,6 +151,16 @@ class FactSheet(QScrollArea):
         self._end_whole()
 
 
-def _in_brief(word: str) -> str:
-    """A word too long for a line (a hash) without its middle; the tip and what is copied have the whole."""
-    return word if len(word) <= LONG_WORD else f"{word[: LONG_WORD // 2]}…{word[-LONG_WORD // 4 :]}"
+class _Words(QLabel):
+    """Text whose long words may end a line anywhere; what is copied from it has no breaks."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy) and self.hasSelectedText():
+            QGuiApplication.clipboard().setText(self.selectedText().replace(BREAK, ""))
+        else:
+            super().keyPressEvent(event)
+
+
+def _breakable(word: str) -> str:
+    """A word that may be too long for a line (a path, a hash), with places to break it."""
+    return word if len(word) <= LONG_WORD else BREAK.join(word)

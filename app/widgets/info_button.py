@@ -35,9 +35,7 @@ class InfoPopup(QFrame):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            font = theme.font("ui")
-            font.setBold(index == 0)
-            label.setFont(font)
+            label.setFont(theme.font("ui" if index else "title"))
             column.addWidget(label)
         self.setFixedWidth(WIDTH_WITH_PICTURE if picture else WIDTH)
         if picture:

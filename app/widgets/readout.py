@@ -55,9 +55,7 @@ def brief_piece(piece: str, brief: int) -> str:
 
 
 def _strong(theme: Theme) -> QFont:
-    font = QFont(theme.font("mono"))
-    font.setBold(True)
-    return font
+    return theme.font("mono", bold=True)
 
 
 class Readout(QWidget):

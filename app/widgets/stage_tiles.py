@@ -76,8 +76,7 @@ class StageTiles(QWidget):
         colours, theme = self._theme.palette, self._theme
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        hint, strong = theme.font("hint"), QFont(theme.font("ui"))
-        strong.setBold(True)
+        hint, strong = theme.font("hint"), theme.font("ui", bold=True)
         line, line_strong = QFontMetricsF(hint).height(), QFontMetricsF(strong).height()
         if self._is_list(self.width()):
             self._paint_list(painter, hint, strong)

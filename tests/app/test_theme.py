@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QColor, QFontInfo, QFontMetricsF, QTextLayout
+from PySide6.QtGui import QColor, QFont, QFontInfo, QFontMetricsF, QTextLayout
 from PySide6.QtWidgets import QApplication
 
 from app import resources
@@ -103,3 +104,12 @@ def test_icons_take_the_colour_of_the_theme(qapp: QApplication) -> None:
         image.pixelColor(x, y).name() for x in range(32) for y in range(32) if image.pixelColor(x, y).alpha() == 255
     }
     assert seen == {LIGHT.red.name()}
+
+
+def test_every_bold_text_is_the_semibold_that_is_there(qapp: QApplication) -> None:
+    """A weight that no face has is drawn by smearing another one."""
+    assert {Theme("dark").font(role, bold=True).weight() for role in FontRole} == {QFont.Weight.DemiBold}
+    smeared = re.compile(r"\.setBold\(|Weight\.(?!DemiBold)|font-weight: (?!600)|font: bold")
+    places = [*Path("app").rglob("*.py"), Path("assets/style.qss")]
+    found = {str(path) for path in places if smeared.search(path.read_text(encoding="utf-8"))}
+    assert len(places) > 100 and not found

@@ -6,14 +6,15 @@ import random
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QGuiApplication, QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.data_table import Column as FigureColumn
 from app.widgets.data_table import DataTable
-from app.widgets.fact_sheet import FactSheet
+from app.widgets.fact_sheet import BREAK, FactSheet
 from app.widgets.fact_table import Cell, Column, FactTable
 
 COLUMNS = (Column(title="part", left=True), Column(bar=True, grows=True), Column(title="count"), Column(title="share"))
@@ -119,3 +120,37 @@ def test_the_chosen_row_is_marked_to_the_table_s_end(qtbot: QtBot, theme: Theme)
     seen, row = table.viewport().grab().toImage(), table.visualRect(table.model().index(1, 0)).center().y()
     assert table.horizontalHeader().length() < table.viewport().width() - 10
     assert seen.pixelColor(table.viewport().width() - 2, row).name() == theme.palette.accent_tint.name()
+
+
+@pytest.mark.parametrize("width", [420, 290, 240])
+def test_a_hash_and_a_path_are_whole_whatever_width_and_copied_without_breaks(
+    qtbot: QtBot, theme: Theme, width: int
+) -> None:
+    digest, path = "b179c9523d0e6a0f98a330c7" * 3, "/home/someone/.cache/models/SmolLM2-135M-Instruct/weights.Q4_1.gguf"
+    sheet = FactSheet(theme, "source")
+    qtbot.addWidget(sheet)
+    sheet.resize(width, 300)
+    sheet.show()
+    qtbot.waitExposed(sheet)
+    sheet.set_facts([("File", path), ("SHA-256", digest), ("Device", "cpu")])
+    QApplication.processEvents()
+    metrics = QFontMetrics(theme.font("table"))
+    for (_, text), (_, right) in zip(sheet.facts, sheet._labels, strict=True):
+        assert right.text().replace(BREAK, "") == text, "nothing is left out"
+        lines = -(-metrics.horizontalAdvance(text) // right.width())
+        assert right.height() >= lines * metrics.height()
+        assert right.geometry().right() < sheet.viewport().width()
+    _, right = sheet._labels[1]
+    right.setSelection(0, len(right.text()))
+    right.setFocus()
+    QTest.keySequence(right, QKeySequence.StandardKey.Copy)
+    assert QGuiApplication.clipboard().text() == digest
+    at = right.rect().center()
+    QApplication.sendEvent(right, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, right.mapToGlobal(at)))
+    menu = sheet.findChild(QMenu)
+    assert menu is not None and [action.text() for action in menu.actions()] == ["Copy SHA-256", "Copy all"]
+    menu.actions()[1].trigger()
+    assert path in QGuiApplication.clipboard().text()
+    menu.actions()[0].trigger()
+    assert QGuiApplication.clipboard().text() == digest
+    menu.close()
