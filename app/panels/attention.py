@@ -113,11 +113,13 @@ class AttentionPanel(Panel):
 
         return (
             Command(id="attention.grid", title="All heads", shortcuts=("G",), keys="letter", menu="View", group=1,
-                    run=self.toggle_grid, enabled=has_run, checked=self.side.grid.isVisible),
+                    run=self.toggle_grid, enabled=has_run, checked=lambda: self.side.heads_seen),
             Command(id="attention.pin", title="Pin this head", shortcuts=("P",), keys="letter", menu="View", group=1,
                     run=self.controls.toggle_pin, enabled=has_run),
             Command(id="attention.table", title="Attention as a table", shortcuts=("T",), keys="letter", menu="View",
                     group=1, run=self.toggle_table, enabled=has_run, checked=lambda: self.main.as_table),
+            Command(id="attention.heads_table", title="Heads as a table", menu="View", group=1, enabled=has_run,
+                    run=self.toggle_heads_table, checked=self.side.heads_table.isVisible),
             Command(id="attention.fixed", title="Fixed levels 0 … 1", menu="View", group=1, enabled=has_run,
                     run=lambda: self.ctx.selection.set_fixed(not self.ctx.selection.fixed),
                     checked=lambda: self.ctx.selection.fixed),
@@ -151,7 +153,7 @@ class AttentionPanel(Panel):
 
     def toggle_grid(self) -> None:
         """Shows all heads beside the matrix or, where it is narrow, in its place; or gives the matrix the room."""
-        shown = self.side.grid.isVisible()
+        shown = self.side.heads_seen
         if self._in_tabs:
             self._instead = not shown
         else:
@@ -159,12 +161,21 @@ class AttentionPanel(Panel):
         self._show_side()
         if not shown:
             self.side.show_page("heads")
-            self.side.grid.setFocus()
+            (self.side.heads_table if self.side.heads_as_table else self.side.grid).setFocus()
         self.mark("view")
 
     def toggle_table(self) -> None:
         """The exact values as a table, or the map again."""
         self.main.show_table(shown=not self.main.as_table)
+
+    def toggle_heads_table(self) -> None:
+        """Every head's measures as a table where its thumbnails are, or these again; they come into sight."""
+        shown = not self.side.heads_table.isVisible()
+        self.side.show_heads_table(shown=shown)
+        if not self.side.heads_seen:
+            self.toggle_grid()
+        if shown:
+            self.side.heads_table.setFocus()
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         measure = self.side.grid.measure

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, Q
 
 from app.i18n import tr
 from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, value_name
+from app.panels.heads_table import HeadsTable
 from app.widgets.bar_table import BarTable
 from app.widgets.check_box import CheckBox
 from app.widgets.curve_plot import CurvePlot, Series
@@ -63,7 +64,7 @@ class SideView(QWidget):
         self.pages = (("heads", tr("Heads")), *lines)
         self.tabs = Segmented(theme, self.pages, label=label, tips=tips)
         self.line_tabs = Segmented(theme, lines, label=tr("Under the matrix"), tips=tips)
-        self.grid = HeadGrid(theme)
+        self.grid, self.heads_table = HeadGrid(theme), HeadsTable(theme)
         self.row, self.column = BarTable(theme, tr("What the query reads")), BarTable(theme, tr("Who reads the key"))
         self.row_words, self.column_words = Readout(theme), Readout(theme)
         self.row_entropy, self.row_unscaled = Readout(theme), Readout(theme)
@@ -137,6 +138,21 @@ class SideView(QWidget):
         self._bare = bare
         self.tabs.setVisible(not self.split and not bare)
 
+    @property
+    def heads_seen(self) -> bool:
+        """Whether the heads are on the screen, as thumbnails or as a table."""
+        return self.grid.isVisible() or self.heads_table.isVisible()
+
+    @property
+    def heads_as_table(self) -> bool:
+        return self._heads_stack.currentWidget() is self.heads_table
+
+    def show_heads_table(self, *, shown: bool) -> None:
+        """Every head's measures as a table in the thumbnails' place, or these again."""
+        self._heads_stack.setCurrentWidget(self.heads_table if shown else self.grid)
+        self._asked.pop("metrics", None)
+        self._panel.mark("view")
+
     def heads_least(self) -> int:
         """Px of width the page of heads needs, whatever page is open."""
         return self._heads.minimumSizeHint().width()
@@ -148,7 +164,7 @@ class SideView(QWidget):
             self.grid.clear()
             self._asked.clear()
             return
-        if self.grid.isVisible():
+        if self.heads_seen:
             self._sync_grid()
         if self.lines.isVisible():
             page = PAGES[self._line_stack.currentIndex() + 1]
@@ -183,7 +199,10 @@ class SideView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(row)
-        column.addWidget(self.grid, 1)
+        self._heads_stack = QStackedWidget()
+        self._heads_stack.addWidget(self.grid)
+        self._heads_stack.addWidget(self.heads_table)
+        column.addWidget(self._heads_stack, 1)
         self.grid_note = QLabel()
         self.grid_note.setTextFormat(Qt.TextFormat.PlainText)
         self.grid_note.setFont(theme.font("hint"))
@@ -198,7 +217,9 @@ class SideView(QWidget):
         assert model is not None
         self.grid.set_shape(model.n_layers, model.n_heads, model.n_kv_heads)
         layer = selection.layer if isinstance(selection.layer, int) else None
-        self.grid.set_selected(layer, selection.head if isinstance(selection.head, int) else None)
+        head = selection.head if isinstance(selection.head, int) else None
+        self.grid.set_selected(layer, head)
+        self.heads_table.set_selected(layer, head)
         state = (session.run_id, session.current_node, session.length, selection.stage, selection.ignore_first)
         if state != self._state:
             self._state = state
@@ -207,7 +228,8 @@ class SideView(QWidget):
             self._asked.clear()
         # While tokens stream the thumbnails wait: thirty layers a token would only be in the way.
         if session.phase != "decode":
-            self._ask_layers()
+            if not self.heads_as_table:
+                self._ask_layers()
             self._ask_metric()
 
     def _ask_layers(self) -> None:
@@ -240,6 +262,7 @@ class SideView(QWidget):
         if not name:
             self.grid.set_metric(None)
             self.grid_note.hide()
+        if not name and not self.heads_as_table:
             return
         state = self._state
         if self._asked.get("metrics") == state:
@@ -252,6 +275,9 @@ class SideView(QWidget):
 
     def _on_metrics(self, reply: MetricsReply, arrays: Arrays) -> None:
         name = str(self.metric_box.key())
+        if self.heads_as_table:
+            self.heads_table.set_measures(arrays, by=name if self.sort.isChecked() else "")
+            self._panel.mark("view")
         if name in arrays:
             words = dict(metric_items())[name]
             self.grid.set_metric(np.asarray(arrays[name]), words, sort=self.sort.isChecked())
@@ -327,6 +353,10 @@ class SideView(QWidget):
         self.line_tabs.keyChanged.connect(self.show_page)
         self.grid.headClicked.connect(self._on_head)
         self.grid.layersWanted.connect(lambda: self._panel.mark("view"))
+        self.grid.tableWanted.connect(lambda: self.show_heads_table(shown=True))
+        self.heads_table.headClicked.connect(self._on_head)
+        self.heads_table.backWanted.connect(lambda: self.show_heads_table(shown=False))
+        self.heads_table.copied.connect(lambda: self._ctx.notify.say(tr("Copied.")))
         self.metric_box.keyChosen.connect(self._on_metric_chosen)
         self.sort.toggled.connect(self._on_metric_chosen)
         self.row.positionHovered.connect(lambda p: self._hover((selection.query, p) if p >= 0 else None))

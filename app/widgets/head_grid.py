@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QContextMenuEvent,
     QFontMetricsF,
     QImage,
     QKeyEvent,
@@ -19,7 +20,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n import tr
 from app.widgets.head_grid_layout import GridLayout, Head, by_layer, by_rank, named_layers
@@ -39,11 +40,13 @@ NUMBERS_APART = 6.0
 
 class HeadGrid(PointedSheet[Head]):
     """`headClicked(layer, head)` by mouse or keys; `headHovered`, -1, -1 for none; `layersWanted` when layers came
-    into sight whose thumbnails are not here: see `missing()`. Setters emit nothing but that."""
+    into sight whose thumbnails are not here: see `missing()`; `tableWanted` by a right click's menu. Setters emit
+    nothing but `layersWanted`."""
 
     headClicked = Signal(int, int)
     headHovered = Signal(int, int)
     layersWanted = Signal()
+    tableWanted = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, tr("All heads"), parent)
@@ -212,6 +215,12 @@ class HeadGrid(PointedSheet[Head]):
 
     def tip_of(self, thing: Head) -> str:
         return self.describe(*thing)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(tr("Show as table"), self.tableWanted.emit)
+        menu.popup(event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         here = self._selected or (0, 0)
