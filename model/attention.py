@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (torch's own spelling)
 from torch import Tensor, nn
 
+from model.device import to_device
 from model.hooks import HookPoint
 from model.layers import Joined, Linear, Norm, multiplies_natively
 from model.rope import RopeSpec, Rotation
@@ -36,7 +37,7 @@ def alibi_slopes(n_heads: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=16)
 def _on_device(numbers: tuple[float, ...], device: torch.device) -> Tensor:
-    return torch.tensor(numbers, dtype=torch.float32, device=device)
+    return to_device(torch.tensor(numbers, dtype=torch.float32), device)
 
 
 def _products(a: Tensor, b: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from model.config import DecoderConfig
+from model.device import to_host
 from model.hooks import HookPoint
 from model.layers import ACTIVATIONS, Linear
 
@@ -109,7 +110,7 @@ class Experts(nn.Module):
         """The same, expert by expert: every matrix is read once, for all tokens that chose it."""
         n_slots = ids.numel()
         order = ids.flatten().argsort(stable=True)  # slots (token, rank) sorted by expert
-        counts = torch.bincount(ids.flatten(), minlength=self.moe.n_experts).tolist()  # a host sync, for many tokens
+        counts = to_host(torch.bincount(ids.flatten(), minlength=self.moe.n_experts)).tolist()  # waits, for many tokens
         rows = order // self.moe.top_k  # the token of every slot
         pre, up = (x.new_empty(n_slots, self.moe.d_expert) for _ in range(2))
         for expert, at in self._runs(counts):

@@ -10,6 +10,7 @@ from statistics import median
 import torch
 
 from model.config import DecoderConfig
+from model.device import Stopwatch
 from model.errors import DecoderscopeError
 
 YieldPoint = Callable[[], None]
@@ -18,6 +19,7 @@ YieldPoint = Callable[[], None]
 ProgressReport = Callable[[str, int, int, str], None]
 LAYER_SECONDS = 0.1  # a layer of a prefill chunk may take this long, so that cancel and views are served in time
 CHUNK_FLOPS = 1e10  # a layer's share of a chunk: 1,024 tokens of the default model, 70 ms of two cores
+GPU_PART_MS = 250.0  # on a GPU nothing is served within a part: this is how long a cancel may wait
 MIN_CHUNK, MAX_CHUNK, GPU_CHUNK = 16, 1024, 2048
 
 
@@ -57,7 +59,8 @@ def chunk_for(config: DecoderConfig, device: torch.device) -> int:
 
 
 class Chunks:
-    """The parts a prompt is run in: `size` positions at a time, halved when the layers of the last part were slow.
+    """The parts a prompt is run in: `size` positions at a time, halved when the layers of the last part were slow; on
+    a GPU, which is given all of a part before it has run any of it, when the part was.
 
     `size` 0: chosen, and never under a quarter of that (a machine that is busy with other things would only get slower
     by smaller parts). A size given by hand stays as it is.
@@ -65,11 +68,14 @@ class Chunks:
 
     def __init__(self, config: DecoderConfig, device: torch.device, size: int) -> None:
         self.size = size if size > 0 else chunk_for(config, device)
+        self._on_cpu = device.type == "cpu"
         self._least = size if size > 0 else max(self.size // 4, MIN_CHUNK)
 
-    def after(self, watch: LayerWatch) -> None:
-        """Takes note of how long the layers of a part took."""
-        if watch.layer_seconds > LAYER_SECONDS:
+    def after(self, watch: LayerWatch, part: Stopwatch) -> None:
+        """Takes note of how long the layers of a part took. Waits for a GPU: what it has been given it runs to the end,
+        so it is given no more than a part ahead of a cancel."""
+        slow = watch.layer_seconds > LAYER_SECONDS if self._on_cpu else part.ms() > GPU_PART_MS
+        if slow:
             self.size = max(self.size // 2, self._least)
 
 

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from model.device import to_device
 from model.errors import BadValueError
 
 RopeKind = Literal["default", "linear", "dynamic", "yarn", "llama3", "longrope"]
@@ -136,7 +137,7 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _inv_freq(spec: RopeSpec, regime: int, device: torch.device) -> Tensor:
-    return _compute(spec, regime).to(device)  # computed on the CPU: the same numbers on every device
+    return to_device(_compute(spec, regime), device)  # computed on the CPU: the same numbers on every device
 
 
 def _compute(spec: RopeSpec, regime: int) -> Tensor:

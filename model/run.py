@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +21,7 @@ from model import sampling
 from model.attention import AttentionSpec
 from model.checkpoint.memory import available_bytes
 from model.config import DecoderConfig
+from model.device import Stopwatch, kept, to_device
 from model.errors import BadValueError, CancelledError
 from model.hooks import HookPoint
 from model.kv_cache import KVCache
@@ -209,7 +209,7 @@ class Run:
         """
         if self.length:
             raise PromptError("This run has its prompt already: begin a new one.")
-        started = time.perf_counter()
+        watch = Stopwatch(self.device)
         whole = (
             self.model.tokenizer.encode(prompt, add_special=add_special) if isinstance(prompt, str) else list(prompt)
         )
@@ -221,7 +221,7 @@ class Run:
         try:
             self._prefill_chunks(ids, chunk, progress, yield_point, on_chunk)
         finally:
-            self.prefill_ms = (time.perf_counter() - started) * 1e3
+            self.prefill_ms = watch.ms()
             if self.length and self.current not in self.store.logits:
                 self.stop = "cancelled"
                 self._keep_logits(self.current, self.decoder.unembed(self.resid(self.config.n_layers)[-1:]))
@@ -237,7 +237,7 @@ class Run:
         chunks = Chunks(self.config, self.device, chunk)
         self.store.prepare(len(ids))
         while self.length < len(ids):
-            start = self.length
+            start, time_of_part = self.length, Stopwatch(self.device)
             part = ids[start : start + chunks.size]
             watch = LayerWatch(
                 yield_point=yield_point,
@@ -257,7 +257,7 @@ class Run:
             if wanted:
                 self._keep_logits(self.current, logits)
             watch.report(self.config.n_layers)
-            chunks.after(watch)
+            chunks.after(watch, time_of_part)
             if on_chunk is not None and not last:
                 on_chunk()
                 self.store.logits.pop(self.current, None)  # of a position that is no step: shown, not kept
@@ -282,7 +282,7 @@ class Run:
         if reuse and force_token is None and (known := self.tree.drawn_child(self.current, settings)) is not None:
             self.seek(known, yield_point=yield_point)
             return self.tree.nodes[known]
-        started = time.perf_counter()
+        watch = Stopwatch(self.device)
         position = self.length
         if position >= self.config.n_ctx:
             raise ContextFullError(self.config.n_ctx)
@@ -293,7 +293,7 @@ class Run:
         draw = sampling.draw(settings.seed, position)
         token = sampling.pick(distribution, draw) if force_token is None else force_token
         return self._append(
-            token, distribution, draw, settings, started, forced=force_token is not None, yield_point=yield_point
+            token, distribution, draw, settings, watch, forced=force_token is not None, yield_point=yield_point
         )
 
     def _append(
@@ -302,7 +302,7 @@ class Run:
         distribution: sampling.Distribution,
         draw: float,
         settings: SamplerSettings,
-        started: float,
+        watch: Stopwatch,
         *,
         forced: bool,
         yield_point: YieldPoint | None,
@@ -323,7 +323,7 @@ class Run:
             forced=forced,
         )
         self._decode(node.id, token, yield_point)
-        node = replace(node, ms=(time.perf_counter() - started) * 1e3)
+        node = replace(node, ms=watch.ms())
         self.tree.add(node)
         self.current = node.id
         return node
@@ -443,7 +443,7 @@ class Run:
                 distribution,
                 node.draw,
                 node.settings,
-                time.perf_counter(),
+                Stopwatch(self.device),
                 forced=node.forced,
                 yield_point=yield_point,
             )
@@ -471,7 +471,7 @@ class Run:
             if len(ids) > 1:  # a layer of a whole chunk takes its time, and so do the views
                 self.model.require_weights()
 
-        tokens = torch.tensor(ids, device=self.device)
+        tokens = to_device(torch.tensor(ids), self.device)
         try:
             store.writing = True
             with self.decoder.hooks(store.listeners()):
@@ -483,7 +483,7 @@ class Run:
 
     @torch.inference_mode()
     def _keep_logits(self, node: int, logits: Tensor) -> None:
-        self.store.keep_logits(node, logits[-1].cpu().numpy())  # the one synchronisation of a step
+        self.store.keep_logits(node, kept(logits[-1]).numpy())  # the one synchronisation of a step
 
     # reporting
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.config import DecoderConfig
+from model.device import kept, to_device
 from model.errors import DecoderscopeError
 from model.hooks import HookPoint, Listener
 from model.kv_cache import KVCache
@@ -331,8 +332,8 @@ class ActivationStore:
         for layer in range(self.config.n_layers):
             rows["k", layer] = self.cache.k(layer)[:, start:stop]
             rows["v", layer] = self.cache.v(layer)[:, start:stop]
-        spill = self.device.type == "cuda"
-        return {key: view.cpu() if spill else view.clone() for key, view in rows.items()}
+        on_host = self.device.type == "cpu"
+        return {key: view.clone() if on_host else kept(view) for key, view in rows.items()}
 
     def _unpark(self, path: Sequence[int], at: int) -> int:
         """Copies rows of path[at] and those after it in the same segment back; returns how many."""
@@ -342,7 +343,7 @@ class ActivationStore:
             count += 1
 
         def rows(key: Key) -> Tensor:
-            return segment.tensors[key].narrow(_axis(key[0]), first, count)
+            return to_device(segment.tensors[key].narrow(_axis(key[0]), first, count), self.device)
 
         for key, buffer in self._buffers.items():
             buffer.write(at, rows(key))

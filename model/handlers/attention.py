@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from model.device import Stopwatch
 from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.attention_requests import (
@@ -54,11 +53,12 @@ def entropy(context: EngineContext, message: GetEntropy, job: Job) -> Answer:
 @handles(GetGrid)
 def grid(context: EngineContext, message: GetGrid, job: Job) -> Answer:
     """Every head of every layer asked for, a layer at a time."""
-    run, begun = context.need_run(), time.perf_counter()
+    run = context.need_run()
+    watch = Stopwatch(run.device)
     for layer in grid_layers(run, message):
         job.yield_point()
         job.part(GridPart(layer=layer), grid_layer(run, message, layer, yield_point=job.yield_point))
-    ms = (time.perf_counter() - begun) * 1e3 - job.away_ms
+    ms = watch.ms() - job.away_ms
     return GridReply(run_id=run.id, length=run.length, size=message.size, ms=ms), {}
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from model.device import Stopwatch
 from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms, LensReply
@@ -13,10 +12,11 @@ from model.views.lens import lens_parts, path_reply, terms_reply
 @handles(GetLens)
 def lens(context: EngineContext, message: GetLens, job: Job) -> Answer:
     """A depth at a time."""
-    run, begun = context.need_run(), time.perf_counter()
+    run = context.need_run()
+    watch = Stopwatch(run.device)
     for part, arrays in lens_parts(run, message, yield_point=job.yield_point):
         job.part(part, arrays)
-    ms = (time.perf_counter() - begun) * 1e3 - job.away_ms
+    ms = watch.ms() - job.away_ms
     return LensReply(run_id=run.id, length=run.length, ms=ms), {}
 
 

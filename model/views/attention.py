@@ -6,7 +6,6 @@ All of it is recomputed from the q and k the model used, with its scale, mask, w
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from model.colormaps import Levels
+from model.device import Stopwatch, to_host
 from model.protocol.attention_requests import (
     CellReply,
     EntropyReply,
@@ -97,7 +97,7 @@ def matrix_reply(
     run: Run, message: GetMatrix, *, yield_point: YieldPoint = no_yield
 ) -> tuple[MatrixReply, dict[str, Array]]:
     """The answer to GetMatrix: uint8 pixels, and exact values where there are few enough."""
-    started = time.perf_counter()
+    watch = Stopwatch(run.device)
     ignored = message.ignore_first
     tile = matrix(
         run,
@@ -131,7 +131,7 @@ def matrix_reply(
         boundary=run.n_prompt if run.n_prompt < run.length else 0,
         run_id=run.id,
         length=run.length,
-        ms=(time.perf_counter() - started) * 1e3,
+        ms=watch.ms(),
     )
     return reply, arrays
 
@@ -205,5 +205,5 @@ def entropies(
         weights = combined(run, heads, begin, end, keys, work, unscaled=unscaled)  # (T, N)
         shares = weights / weights.sum(-1, keepdim=True)
         blocks.append(torch.special.entr(shares).sum(-1))  # (T,)
-    entropy: NDArray[np.float32] = torch.cat(blocks).cpu().numpy()
+    entropy: NDArray[np.float32] = to_host(torch.cat(blocks)).numpy()
     return entropy

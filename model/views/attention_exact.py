@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.attention import AttentionSpec
+from model.device import to_host
 from model.protocol.attention_requests import Stage
 from model.run import Run
 from model.views.selection import Chosen, HeadRows, YieldPoint, head_rows, no_yield
@@ -35,7 +36,7 @@ def exact(
     made = np.empty((rows[1] - rows[0], cols[1] - cols[0]), dtype=np.float32)
     for begin, end, at in _blocks(run, rows, yield_point):
         values = _block(run, chosen, begin, end)[at, cols[0] : cols[1]]
-        made[max(begin - rows[0], 0) : end - rows[0]] = values.cpu().numpy()
+        made[max(begin - rows[0], 0) : end - rows[0]] = to_host(values).numpy()
     return made
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.attention import AttentionSpec
+from model.device import to_device, to_host
 from model.protocol.attention_requests import Stage
 from model.recompute import query_rows
 from model.run import Run
@@ -80,7 +81,7 @@ class KeyBlock:
     def extra(self) -> Tensor | None:
         """(p,) bool, where the last of a pixel's cells is one of its others again; None if nowhere."""
         extra = self.bins.extra[slice(*self.pixels)]
-        return torch.from_numpy(extra).to(self.position.device) if extra.any() else None
+        return to_device(torch.from_numpy(extra), self.position.device) if extra.any() else None
 
     def cells(self, values: Tensor) -> Tensor:
         """Columns of pixels by cell and pixel: (…, N) → (…, size, p), a view."""
@@ -104,7 +105,7 @@ def key_block(bins: Bins, first: int, last: int, *, outside: bool, device: torch
     parts = [bins.index[:, p0:p1].ravel()]
     if outside:
         parts += [np.arange(first, min(bins.start, last)), np.arange(max(bins.stop, first), last)]
-    return KeyBlock(bins=bins, pixels=(p0, p1), position=torch.from_numpy(np.concatenate(parts)).to(device))
+    return KeyBlock(bins=bins, pixels=(p0, p1), position=to_device(torch.from_numpy(np.concatenate(parts)), device))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -280,7 +281,7 @@ class Picture:
 
     def values(self) -> NDArray[np.float32]:
         """The strongest of each pixel, NaN where nothing is visible."""
-        values: NDArray[np.float32] = self._values.cpu().numpy()
+        values: NDArray[np.float32] = to_host(self._values).numpy()
         return values
 
 
@@ -310,7 +311,7 @@ class RowBlock:
 
     def rows_of(self, device: torch.device) -> Tensor:
         """The rows of each row of pixels, all of one after the other, counted from `first`: (n · size,)."""
-        return torch.from_numpy(self.bins.index[:, self.at].T.ravel() - self.first).to(device)
+        return to_device(torch.from_numpy(self.bins.index[:, self.at].T.ravel() - self.first), device)
 
     def all_of(self, rows: Tensor) -> Tensor:
         """(T, w) bool → (n, w), which pixels have it in all of their rows."""

@@ -7,7 +7,6 @@ residual stream, and the end of each walk is compared with the number the run st
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from model.attention import AttentionSpec
 from model.config import DecoderConfig
+from model.device import Stopwatch, to_device, to_host
 from model.errors import BadValueError
 from model.layers import ACTIVATIONS
 from model.protocol.framing import Array
@@ -33,7 +33,7 @@ MOST_KEYS_NAMED = 8
 
 def walk_reply(run: Run, message: GetWalk, *, yield_point: YieldPoint = no_yield) -> tuple[WalkReply, dict[str, Array]]:
     """The answer to GetWalk."""
-    started = time.perf_counter()
+    watch = Stopwatch(run.device)
     check_position(run, "position", message.position)
     check_head(run, message.head)
     run.check_layer(message.layer)
@@ -56,7 +56,7 @@ def walk_reply(run: Run, message: GetWalk, *, yield_point: YieldPoint = no_yield
         bound=BOUNDS[run.decoder.dtype],
         run_id=run.id,
         length=run.length,
-        ms=(time.perf_counter() - started) * 1e3,
+        ms=watch.ms(),
     )
     return reply, walk.named()
 
@@ -153,7 +153,7 @@ def _add_scores(walk: Walk, run: Run, seen: Captured, layer: int, head: int, pos
     spec = head_spec(run.spec(layer), head)
     k = run.k(layer)[kv_head(run.spec(layer), head), None]  # (1, S, D)
     q = seen["attn.rot_q"][head, None]  # (1, 1, D)
-    q_pos, k_pos = torch.tensor([position], device=run.device), torch.arange(n_keys, device=run.device)
+    q_pos, k_pos = to_device(torch.tensor([position]), run.device), torch.arange(n_keys, device=run.device)
     mark = "′" if config.rope_of(layer) is not None else ""
     walk.add(
         "attn.dots", spec.raw(q, k)[0, 0], f"q{mark}·k{mark}ⱼ,  j = 0 … {n_keys - 1}", "(S)", cols="key",
@@ -235,7 +235,7 @@ def _add_mlp(walk: Walk, config: DecoderConfig, seen: Captured) -> None:
 def _add_experts(walk: Walk, config: DecoderConfig, seen: Captured) -> None:
     assert config.moe is not None
     x, router = _mlp_input(config), seen["moe.router"][0]  # (E,)
-    ids, shares = seen["moe.ids"][0].tolist(), seen["moe.weights"][0]  # (k,) twice
+    ids, shares = to_host(seen["moe.ids"][0]).tolist(), seen["moe.weights"][0]  # (k,) twice
     walk.add("moe.router", router, f"r = W_router · {x}", "(E)", cols="expert", at_positions=True)
     walk.add("moe.probs", router.float().softmax(-1), "p = softmax(r)", "(E)", cols="expert", recomputed=True)
     best = f"top{config.moe.top_k}(p)"

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from model.config import DecoderConfig
 from model.costs import active_parameters
+from model.device import to_host
 from model.errors import BadValueError
 from model.layers import ACTIVATIONS
 from model.protocol.feed_forward_requests import GetNeurons, GetNorms, GetRouter, NeuronsReply, NormsReply, RouterReply
@@ -46,10 +47,10 @@ def neurons_reply(run: Run, message: GetNeurons) -> tuple[NeuronsReply, dict[str
     if gated:
         arrays["up"] = _numpy(own["mlp.up"][0, best])
     width = _width(run.config, message.layer)
-    arrays["ids"] = (best % width).cpu().numpy().astype(np.int32)
+    arrays["ids"] = to_host(best % width).numpy().astype(np.int32)
     if "experts" in own:
         experts = own["experts"][0, best // width]  # (top,)
-        arrays["experts"] = experts.cpu().numpy().astype(np.int32)
+        arrays["experts"] = to_host(experts).numpy().astype(np.int32)
         arrays["heat"] = _numpy(_heat_of_experts(shown, experts, best % width, width))
     else:
         arrays["heat"] = _numpy(shown["mlp.post"][:, best])
@@ -125,7 +126,7 @@ def router_reply(run: Run, message: GetRouter) -> tuple[RouterReply, dict[str, A
         raise BadValueError("layer", message.layer, f"a layer with experts ({moe.layers if moe else 'there is none'})")
     rows = span(run, "rows", message.rows)
     seen = activations(run, message.layer, ["moe.router", "moe.ids", "moe.weights"], *rows)
-    chosen = seen["moe.ids"].cpu().numpy().astype(np.int32)
+    chosen = to_host(seen["moe.ids"]).numpy().astype(np.int32)
     reply = RouterReply(
         layer=message.layer,
         rows=rows,
@@ -166,4 +167,4 @@ def _norms(vectors: list[Tensor]) -> Array:
 
 
 def _numpy(values: Tensor) -> Array:
-    return values.float().cpu().numpy()
+    return to_host(values.float()).numpy()

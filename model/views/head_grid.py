@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.colormaps import Levels
+from model.device import to_device, to_host
 from model.protocol.attention_requests import GetGrid, MetricsReply, Stage
 from model.protocol.framing import Array
 from model.recompute import query_rows
@@ -85,8 +86,8 @@ def head_metrics(run: Run, layer: int, *, yield_point: YieldPoint = no_yield) ->
     heads = _all_heads(run, layer, "weights")
     bins = Bins(start=0, stop=run.length, pixels=run.length)
     work = Workspace.of(run)
-    ids = torch.tensor(run.ids, device=run.device)
-    sums = torch.zeros(len(METRICS), run.config.n_heads, dtype=torch.float64, device=run.device)
+    ids = to_device(torch.tensor(run.ids), run.device)
+    sums: list[Tensor] = []
     rows_at_once = max(1, BLOCK_CELLS // (run.length * run.config.n_heads))
     for first in range(0, run.length, rows_at_once):
         yield_point()
@@ -100,10 +101,10 @@ def head_metrics(run: Run, layer: int, *, yield_point: YieldPoint = no_yield) ->
         flat = weights.reshape(weights.shape[0], -1)  # (H, T · N)
         picked = flat @ chances.reshape(5, -1).float().T  # (H, 5)
         entropy = torch.special.entr(weights).sum((1, 2))  # (H,)
-        sums += torch.cat([entropy[:, None], picked], 1).T.double()
+        sums.append(torch.cat([entropy[:, None], picked], 1).T)  # (6, H)
     repeats = count_repeats(run.ids)
     counts = np.array([run.length, run.length, run.length - 1, run.length, repeats, run.length], dtype=np.float64)
-    totals = sums.cpu().numpy()
+    totals = to_host(torch.stack(sums)).double().sum(0).numpy()  # float64 is not on every device
     totals[5] = run.length * (run.length - 1) / 2 - totals[5]  # Σ (query - key) = Σ query - Σ key, as rows sum to 1
     means = totals / np.where(counts == 0, np.nan, counts)[:, None]
     return np.asarray(means)

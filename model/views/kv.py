@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from model.colormaps import Levels
 from model.costs import attention_bytes, bytes_read, flops, kv_bytes_per_token
+from model.device import Stopwatch, to_device, to_host
 from model.errors import BadValueError
 from model.prefill import ProgressReport
 from model.protocol.framing import Array
@@ -88,7 +88,7 @@ def recompute_reply(
     run: Run, *, yield_point: YieldPoint = no_yield, progress: ProgressReport | None = None
 ) -> RecomputeReply:
     """The answer to MeasureRecompute: the last token of the path by the whole path, then by a cached step."""
-    ids = torch.tensor(run.ids, device=run.device)
+    ids = to_device(torch.tensor(run.ids), run.device)
     cache, length = run.decoder.new_cache(), run.length
     away = 0.0
 
@@ -98,25 +98,23 @@ def recompute_reply(
         yield_point()
         if progress is not None:
             progress("recomputing without a cache", layer, run.config.n_layers, "layers")
-        away += time.perf_counter() - left
+        away += (time.perf_counter() - left) * 1e3
 
     cache.reserve(length + 1)
-    whole = _seconds(lambda: run.decoder(ids, cache, at_layer=at_layer)) - away
+    watch = Stopwatch(run.device)
+    run.decoder(ids, cache, at_layer=at_layer)
+    whole = watch.ms() - away
     cache.truncate(length - 1)
-    step = _seconds(lambda: run.decoder(ids[-1:], cache))
+    watch = Stopwatch(run.device)
+    run.decoder(ids[-1:], cache)
+    step = watch.ms()
     return RecomputeReply(
         tokens=length,
-        ms=whole * 1e3,
-        cached_ms=step * 1e3,
+        ms=whole,
+        cached_ms=step,
         flops=flops(run.config, 0, length),
         cached_flops=flops(run.config, length - 1, length),
     )
-
-
-def _seconds(work: Callable[[], Tensor]) -> float:
-    started = time.perf_counter()
-    work().cpu()  # waits for the device
-    return time.perf_counter() - started
 
 
 @torch.inference_mode()
@@ -134,7 +132,7 @@ def kv_contents(run: Run, layer: int, kv_head: int, what: KvWhat, rows: tuple[in
     else:
         source: Tensor = run.v(layer) if what == "v" else run.k(layer)
         kept = source[kv_head, slice(*rows)]  # (t, D)
-    contents: NDArray[np.float32] = kept.float().cpu().numpy()
+    contents: NDArray[np.float32] = to_host(kept.float()).numpy()
     return contents
 
 

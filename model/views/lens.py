@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.device import all_to_host, to_device
 from model.errors import BadValueError
 from model.layers import Norm
 from model.protocol.framing import Array
@@ -84,12 +85,12 @@ def top_of(run: Run, depth: int, positions: range, *, yield_point: YieldPoint = 
     for begin in range(0, len(missing), at_once):
         yield_point()
         block = missing[begin : begin + at_once]
-        logits = run.decoder.unembed(run.resid(depth)[torch.tensor(block, device=run.device)])  # (T, V)
+        logits = run.decoder.unembed(run.resid(depth)[to_device(torch.tensor(block), run.device)])  # (T, V)
         p = logits.softmax(-1)  # (T, V)
         best = logits.max(-1)
         entropy = torch.special.entr(p).sum(-1)  # (T,)
         top = p.gather(1, best.indices[:, None])[:, 0]  # (T,)
-        told = zip(best.indices.tolist(), top.tolist(), entropy.tolist(), strict=True)
+        told = zip(*(each.tolist() for each in all_to_host(best.indices, top, entropy)), strict=True)
         kept |= {(depth, node_at(run, position)): one for position, one in zip(block, told, strict=True)}
     return [kept[depth, node] for node in nodes]
 
@@ -125,13 +126,8 @@ def token_path(run: Run, position: int, token: int, *, yield_point: YieldPoint =
         ranks.append((logits > value[:, None]).sum(-1) + tied)
         own.append(value)
         shares.append(logits.log_softmax(-1)[:, token].exp())
-    return TokenPath(
-        token=token,
-        top=top,
-        rank=torch.cat(ranks).int().cpu().numpy(),
-        logit=torch.cat(own).cpu().numpy(),
-        p=torch.cat(shares).cpu().numpy(),
-    )
+    rank, logit, p = all_to_host(torch.cat(ranks).int(), torch.cat(own), torch.cat(shares))
+    return TokenPath(token=token, top=top, rank=rank.numpy(), logit=logit.numpy(), p=p.numpy())
 
 
 def check_token(run: Run, token: int) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.candidates import candidates
+from model.device import all_to_host, kept, to_device, to_host
 from model.errors import BadValueError
 from model.protocol.framing import Array
 from model.protocol.run_requests import ExpectedReply, GetExpected, PromptStatsReply
@@ -68,7 +69,7 @@ def prompt_stats(run: Run, *, yield_point: YieldPoint = no_yield) -> PromptStats
         stats = run.derived[KEPT] = PromptStats.empty(run.n_prompt)
     if stats.done == run.n_prompt:
         return stats
-    ids = torch.tensor(run.prompt_ids, device=run.device)
+    ids = to_device(torch.tensor(run.prompt_ids), run.device)
     resid = run.resid(run.config.n_layers)
     at_once = max(1, BLOCK_LOGITS // run.config.d_vocab)
     while stats.done < run.n_prompt:
@@ -76,12 +77,14 @@ def prompt_stats(run: Run, *, yield_point: YieldPoint = no_yield) -> PromptStats
         first, last = stats.done, min(stats.done + at_once, run.n_prompt)
         logits = run.decoder.unembed(resid[first:last])  # (T, V)
         log_p = logits.log_softmax(-1)  # (T, V)
-        stats.entropy[first:last] = _entropy(log_p).cpu().numpy()
+        entropy = _entropy(log_p)
         n_next = min(last + 1, run.n_prompt) - (first + 1)  # the last position foresees no prompt token
         if n_next > 0:
             targets = ids[first + 1 : first + 1 + n_next]  # (n,)
-            stats.logprob[first + 1 : first + 1 + n_next] = _of(log_p[:n_next], targets).cpu().numpy()
-            stats.rank[first + 1 : first + 1 + n_next] = _ranks(logits[:n_next], targets).cpu().numpy()
+            entropy, own, ranks = all_to_host(entropy, _of(log_p[:n_next], targets), _ranks(logits[:n_next], targets))
+            stats.logprob[first + 1 : first + 1 + n_next] = own.numpy()
+            stats.rank[first + 1 : first + 1 + n_next] = ranks.numpy()
+        stats.entropy[first:last] = to_host(entropy).numpy()
         stats.done = last
     return stats
 
@@ -125,7 +128,7 @@ def order_after(run: Run, position: int) -> Order:
     if node in run.store.logits:
         return run.order(node)
     logits = run.decoder.unembed(run.resid(run.config.n_layers)[position : position + 1])  # (1, V)
-    return order_of(logits[0].cpu().numpy())
+    return order_of(kept(logits[0]).numpy())
 
 
 def expected_reply(run: Run, message: GetExpected) -> ExpectedReply:

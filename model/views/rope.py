@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.device import to_device, to_host
 from model.errors import BadValueError
 from model.protocol.framing import Array
 from model.protocol.rope_requests import GetRope, RopeReply
@@ -151,7 +152,7 @@ def _shift_error(rope: RopeSpec, pair: _Pair, message: GetRope, length: int) -> 
     """The change of q·k when both positions move by SHIFT, over ‖q‖·‖k‖."""
     dots = []
     for shift in (0, SHIFT):
-        at = torch.tensor([message.query + shift, message.key + shift], device=pair.q_before.device)
+        at = to_device(torch.tensor([message.query + shift, message.key + shift]), pair.q_before.device)
         q, k = _turn(rope, pair.q_before, at[:1], length)[0], _turn(rope, pair.k_before, at[1:], length)[0]
         dots.append(float(q.double() @ k.double()))
     size = float(pair.q_before.norm() * pair.k_before.norm()) * rope.attention_factor**2
@@ -188,8 +189,8 @@ def _distances(run: Run, message: GetRope) -> Tensor:
     reach = max(message.reach or run.length - 1, 1)
     count = min(max(message.distances, 2), MAX_DISTANCES, reach + 1)
     points = np.unique(np.linspace(0, reach, count).round().astype(np.int64))
-    return torch.from_numpy(points).to(run.device)
+    return to_device(torch.from_numpy(points), run.device)
 
 
 def _numpy(values: Tensor) -> Array:
-    return values.float().cpu().numpy()
+    return to_host(values.float()).numpy()

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model import sampling
+from model.device import to_device, to_host
 from model.loading import LoadedModel
 from model.protocol.engine_requests import CheckRow
 from model.protocol.values import SamplerSettings
@@ -140,7 +141,7 @@ def _relative(ours: Tensor, theirs: Tensor) -> float:
     """The largest difference in a row over the largest magnitude of that row of `theirs`."""
     ours, theirs = ours.float(), theirs.float()
     size = theirs.abs().amax(-1).clamp(min=torch.finfo(torch.float32).tiny)
-    return _largest(((ours - theirs).abs().amax(-1) / size).flatten().tolist())
+    return _largest(to_host((ours - theirs).abs().amax(-1) / size).flatten().tolist())
 
 
 def _largest(errors: Iterable[float]) -> float:
@@ -156,7 +157,7 @@ def _captured(scope: Scope) -> Measured:
     listened = Run(run.model)
     listened.prefill(ids, chunk=len(ids))
     with torch.inference_mode():
-        plain = run.decoder(torch.tensor(ids, device=run.device), run.decoder.new_cache())[0].cpu().numpy()
+        plain = to_host(run.decoder(to_device(torch.tensor(ids), run.device), run.decoder.new_cache())[0]).numpy()
     error = np.abs(listened.logits(listened.current).astype(np.float64) - plain).max()
     return Measured(error=float(error), bound=0.0, detail=f"logits after {len(ids)} tokens, absolute")
 
@@ -172,7 +173,7 @@ def _cached(scope: Scope) -> Measured | None:
     nodes = [node for node in (run.tree.root, *run.path) if run.tree.position(node) < length]
     nodes = [node for node in nodes if node in run.store.logits]
     with torch.inference_mode():
-        ids = torch.tensor(run.ids[:length], device=run.device)
+        ids = to_device(torch.tensor(run.ids[:length]), run.device)
         whole = run.decoder(ids, run.decoder.new_cache(), logits="all", rope_length=run.rope_length(length - 1))
     errors = [
         _relative(torch.from_numpy(run.logits(node).copy())[None], whole[run.tree.position(node), None].cpu())

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.device import all_to_host, to_device, to_host
 from model.hooks import HookPoint
 from model.protocol.walk_requests import WalkToken
 from model.run import Run
@@ -21,7 +22,7 @@ BLOCK_ROWS = 16_384
 def walk_in(run: Run, position: int, *, yield_point: YieldPoint = no_yield) -> tuple[Walk, Tensor, Tensor]:
     """The token's row of the table, what is done to it, and the stream that enters layer 0: made, and stored."""
     decoder, config, token = run.decoder, run.config, run.ids[position]
-    ids = torch.tensor([token], device=run.device)
+    ids = to_device(torch.tensor([token]), run.device)
     seen: dict[str, Tensor] = {}
 
     def keep(rows: Tensor, _point: HookPoint) -> None:
@@ -39,7 +40,7 @@ def walk_in(run: Run, position: int, *, yield_point: YieldPoint = no_yield) -> t
         walk.add("embed.scale", seen["embed"][0], f"e ← {config.embed_scale:.6g} · e", "(M)")
     summed = seen["embed"]  # (1, M)
     if decoder.embed_positions is not None:
-        place = decoder.embed_positions(torch.tensor([position], device=run.device))  # (1, M)
+        place = decoder.embed_positions(to_device(torch.tensor([position]), run.device))  # (1, M)
         walk.add(
             "embed.position", place[0], f"p = P[{position}]", "(M)",
             note=f"P: {config.n_positions_table:,} × {config.d_model:,}",
@@ -72,7 +73,7 @@ def nearest(run: Run, token: int, *, yield_point: YieldPoint = no_yield) -> tupl
         best = cosine.topk(min(NEAREST, cosine.numel() - 1))
         kept[token] = tuple(
             WalkToken(id=other, piece=run.model.tokenizer.piece(other), value=value)
-            for value, other in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+            for value, other in zip(*(each.tolist() for each in all_to_host(best.values, best.indices)), strict=True)
         )
     found: tuple[WalkToken, ...] = kept[token]
     return found
@@ -98,7 +99,7 @@ def walk_out(run: Run, position: int) -> tuple[Walk, Tensor, Tensor | None]:
     )
     p = logits.softmax(-1)  # (V,)
     best = logits.topk(min(LIKELIEST, logits.numel()))
-    pieces = [(token, run.model.tokenizer.piece(token)) for token in best.indices.tolist()]
+    pieces = [(token, run.model.tokenizer.piece(token)) for token in to_host(best.indices).tolist()]
     walk.add(
         "head.logits", logits, _logit_formula(run), "(V)", cols="token",
         note="W = Eᵀ" if config.tied_head else "",

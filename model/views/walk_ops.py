@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.device import to_host
 from model.layers import Norm
 from model.protocol.framing import Array
 from model.protocol.walk_requests import WalkAxis, WalkOp, WalkToken
@@ -78,7 +79,7 @@ class Walk:
 def as_floats(values: Tensor | Floats) -> Floats:
     """float32 on the host."""
     if isinstance(values, Tensor):
-        floats: Floats = values.float().cpu().numpy()
+        floats: Floats = to_host(values.float()).numpy()
         return floats
     return values
 
