@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.panels.attention_copy import number, table_text
-from app.panels.attention_words import METRICS, metric_items
+from app.panels.attention_words import METRICS
 from app.widgets.heatmap_table import MatrixTable
 
 if TYPE_CHECKING:
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from app.widgets.heatmap_table import Span
 
 Floats = NDArray[np.float32]
+
+
+def measure_titles() -> tuple[str, ...]:
+    """The measures as titles of narrow columns, in their order."""
+    return tr("entropy"), tr("first"), tr("previous"), tr("self"), tr("induction"), tr("distance")
+
+
+class _Narrow(MatrixTable):
+    COLUMN, NAMED = 52, 60
 
 
 class HeadsTable(QWidget):
@@ -35,8 +44,8 @@ class HeadsTable(QWidget):
         super().__init__(parent)
         self._values: Floats = np.zeros((0, len(METRICS)), dtype=np.float32)
         self._heads: tuple[tuple[int, int], ...] = ()
-        self._names: tuple[str, ...] = tuple(name for key, name in metric_items() if key)
-        self.table = MatrixTable(theme, tr("Measures of the heads"))
+        self._names = measure_titles()
+        self.table = _Narrow(theme, tr("Measures of the heads"))
         self.table.blocks.blockWanted.connect(self._give)
         self.table.cellClicked.connect(lambda row, _col: self.headClicked.emit(*self._heads[row]))
         self.table.copyWanted.connect(self._copy)
@@ -71,8 +80,8 @@ class HeadsTable(QWidget):
 
     def set_selected(self, layer: int | None, head: int | None, *, column: int | None = None) -> None:
         """The chosen head's row is the current one; emits nothing."""
-        if (layer, head) in self._heads:
-            row, now = self._heads.index((layer, head)), self.table.cell  # type: ignore[arg-type] # it is among them
+        if layer is not None and head is not None and (layer, head) in self._heads:
+            row, now = self._heads.index((layer, head)), self.table.cell
             if now is None or now[0] != row:
                 self.table.set_current(row, column if column is not None else now[1] if now else 0)
 

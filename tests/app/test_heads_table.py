@@ -48,7 +48,7 @@ def test_a_right_click_shows_every_measure_of_every_head(qtbot: QtBot, tmp_path:
     found = table.blocks.values((0, 12), (0, 6))
     np.testing.assert_array_equal(found, wanted)
     assert [table.blocks.name(row, across=False) for row in (0, 7)] == ["L0 H0", "L1 H3"]
-    assert table.blocks.name(2, across=True) == "previous-token share"
+    assert table.blocks.name(2, across=True) == "previous"
     assert table.cell is not None
     assert table.cell[0] == 7, "the chosen head"
     bench.selection.set_layer_head(2, 1)

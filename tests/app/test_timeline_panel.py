@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +100,12 @@ def test_the_line_of_steps_counts_a_branch_as_soon_as_it_is_drawn(qtbot: QtBot, 
         taken = {node.token_id for node in run.nodes.values()}
         run.branch(first, next(token for token in random_ids(40) if token not in taken), GREEDY)
         bench.step()
-        qtbot.waitUntil(lambda branches=branches: panel.tree.lanes == branches and panel.settled)
+        qtbot.waitUntil(partial(drawn, panel, branches))
         assert panel.summary.text().endswith(f" · {branches} branches")
+
+
+def drawn(panel: TimelinePanel, branches: int) -> bool:
+    return panel.tree.lanes == branches and panel.settled
 
 
 class LayoutRequests(QObject):
