@@ -14,6 +14,8 @@ from model.errors import shown
 from model.tokenizer import Tokenizer
 
 SECONDS = 2.0
+BUSY = 5 if sys.platform != "win32" else 1
+"""Times as long by the clock as on the processor, where that has a limit: a busy machine makes no template hostile."""
 _ROLES_LIMIT = 10_000
 
 
@@ -44,7 +46,8 @@ def render_chat(
     add_generation_prompt: bool = True,
     seconds: float = SECONDS,
 ) -> str:
-    """`messages` ({"role": …, "content": …}) as text by `template`; ChatTemplateError after `seconds` or a fault."""
+    """`messages` ({"role": …, "content": …}) as text by `template`; ChatTemplateError after `seconds` of the
+    processor, or a fault."""
     variables = {
         "messages": list(messages)[:_ROLES_LIMIT],
         "bos_token": bos_token,
@@ -53,13 +56,13 @@ def render_chat(
         "tools": None,
         "documents": None,
     }
-    request = {"template": template, "variables": variables, "cpu_seconds": int(seconds) + 1}
+    request = {"template": template, "variables": variables, "cpu_seconds": max(1, int(seconds))}
     try:
         done = subprocess.run(
-            _command(), input=json.dumps(request).encode(), capture_output=True, timeout=seconds, check=False
+            _command(), input=json.dumps(request).encode(), capture_output=True, timeout=BUSY * seconds, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ChatTemplateError(f"it takes longer than {seconds:g} seconds") from error
+        raise ChatTemplateError(f"it takes longer than {BUSY * seconds:g} seconds") from error
     except OSError as error:
         raise ChatTemplateError(f"its process did not start ({error.strerror})") from error
     try:

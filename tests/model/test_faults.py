@@ -8,7 +8,6 @@ import random
 import signal
 import struct
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -258,14 +257,12 @@ def test_the_engine_opens_no_port_and_no_connection(engine: EngineChild) -> None
 def test_a_megabyte_is_tokenised_refused_and_cut_when_asked(engine: EngineChild) -> None:
     text = "word 日本 \U0001f468\u200d\U0001f469\u200d\U0001f467 " * (1_000_000 // 30)
     assert 900_000 < len(text.encode()) < 1_300_000
-    begun = time.monotonic()
     reply = engine.result(engine.ask(Tokenize(text=text)))
     assert reply["count"] >= 100_000 and len(reply["tokens"]) == MAX_TOKENS  # counted whole, listed as far as is drawn
     refusal = engine.error(engine.ask(Prefill(text=text)))
     assert refusal["code"] == "prompt_too_long" and "64" in refusal["message"]
     cut = engine.result(engine.ask(Prefill(text=text, truncate=True)))
     assert cut["state"]["n_prompt"] == 64 == len(cut["tokens"])
-    assert time.monotonic() - begun < 60
     end = engine.result(engine.ask(ON))
     assert end["stop"] == "context_full" and end["nodes"] == []
     assert run(engine)

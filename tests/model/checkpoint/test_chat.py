@@ -56,11 +56,11 @@ def test_templates_render_as_the_reference_renders_them(template: str) -> None:
         ("{{ cycler.__init__.__globals__.os.system('true') }}", "SecurityError|UndefinedError"),
         (
             "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-            "longer than 1 sec|too much time",
+            "longer than 5 sec|too much time",
         ),
         ("{% for a in range(99999) %}{{ 'x' * 1000 }}{% endfor %}", "more than 1048576 characters"),
         ("{{ 'x' * 10**10 }}", "too much memory"),
-        ("{{ 10**(10**10) }}", "longer than 1 sec|too much"),
+        ("{{ 10**(10**10) }}", "longer than 5 sec|too much"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "calls itself without end|too much"),
         ("{% include '/etc/passwd' %}", "no loader"),
         ("{{ undefined.attribute }}", "UndefinedError"),
