@@ -235,7 +235,7 @@ class RopePanel(Panel):
             lines.append(
                 Line(name=name, x=x, y=np.asarray(arrays["sinusoidal"]), colour=colour, dashed=dashed, right=True)
             )
-        step = float(x[1] - x[0]) if len(x) > 1 else 1.0
+        step = float(np.median(np.diff(x))) if len(x) > 1 else 1.0
         name = tr("distance") if step <= 1 else tr("distance, every {n}", n=f"{step:,.0f}")
         self.curve.set_names(x=name, y="q·k/√d")
         self.curve.set_lines(lines)

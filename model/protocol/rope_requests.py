@@ -39,7 +39,8 @@ class RopeReply:
 @request("rope.score", RopeReply, lane="view")
 @dataclass(frozen=True, kw_only=True)
 class GetRope(Request):
-    """One query and key of a head. `distances`: points of the curves, from 0 to the text's length (or further).
+    """One query and key of a head. `distances`: points of the curves, from 0 to the text's length (or further),
+    and one more for the distance there is.
 
     Arrays with RoPE, float32, P pairs: `q_before`, `q_after`, `k_before`, `k_after` (P, 2) each pair's plane before and
     after rotation; `inv_freq` (P,) radians a position, `wavelength` (P,) positions a turn, `q_angle`, `k_angle` (P,)

@@ -185,10 +185,13 @@ def _sinusoidal(distance: Tensor, d_model: int) -> Tensor:
 
 
 def _distances(run: Run, message: GetRope) -> Tensor:
-    """Distances from 0 to the text's length or `reach`, evenly, at most `distances` of them: (n,) int64."""
+    """Distances from 0 to the text's length or `reach`, evenly, at most `distances` of them, and among them the one
+    there is, where it is not beyond: (n,) int64."""
     reach = max(message.reach or run.length - 1, 1)
     count = min(max(message.distances, 2), MAX_DISTANCES, reach + 1)
-    points = np.unique(np.linspace(0, reach, count).round().astype(np.int64))
+    points = np.linspace(0, reach, count).round().astype(np.int64)
+    own = message.query - message.key
+    points = np.unique(np.append(points, own) if 0 <= own <= reach else points)
     return to_device(torch.from_numpy(points), run.device)
 
 

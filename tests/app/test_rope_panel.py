@@ -112,6 +112,22 @@ def test_what_ifs_come_and_go_and_are_remembered(qtbot: QtBot, tmp_path: Path) -
     assert [a.text() for a in panel._menu.actions() if a.isChecked()].count("YaRN ×4") == 1
 
 
+def test_a_far_curve_says_the_score_of_the_distance_there_is(qtbot: QtBot, tmp_path: Path) -> None:
+    """Its points are far apart: the legend once said what the nearest of them was, beside the dot with the score."""
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    bench.selection.set_cell(9, 5)
+    panel.reach_box.keyChosen.emit(1024)
+    qtbot.waitUntil(lambda: panel.arrays["distance"][-1] == 1024 and panel.settled)
+    assert panel.reply is not None
+    assert panel.reply.key == 5
+    line = next(line for line in panel.curve.lines if line.key == "model")
+    steps = np.diff(line.x)
+    assert np.median(steps) == 3
+    assert {3.0, 4.0, 5.0} <= set(line.x.tolist())
+    assert panel.curve.value_at(line, 4.0) == pytest.approx(panel.reply.raw * panel.reply.scale, abs=1e-5)
+    assert "every 3" in panel.curve._heading
+
+
 def test_reach_asks_for_a_longer_curve(qtbot: QtBot, tmp_path: Path) -> None:
     bench, panel = shown(qtbot, tmp_path, llama()[1])
     panel.reach_box.keyChosen.emit(128)

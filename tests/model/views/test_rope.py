@@ -65,7 +65,9 @@ def test_the_curve_goes_through_the_score_of_the_real_distance() -> None:
     np.testing.assert_allclose(slow[::4], arrays["curve_scores"][0, : len(slow[::4])], atol=1e-4)
     assert arrays["sinusoidal"][0] == pytest.approx(1, abs=1e-6) and arrays["sinusoidal"].min() < 0.7
     far = rope_reply(run, GetRope(layer=0, head=2, query=35, key=20, reach=4000, distances=100))[1]
-    assert far["distance"][-1] == 4000 and len(far["distance"]) == 100
+    assert far["distance"][-1] == 4000 and len(far["distance"]) == 101
+    own = far["distance"].tolist().index(15)  # between two of the even points: the curve has it none the less
+    assert far["curve_scores"][0, own] == pytest.approx(score, abs=1e-5)
 
 
 def test_part_of_a_head_may_keep_still() -> None:
