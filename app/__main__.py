@@ -6,12 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
+from app.complaint import WITHOUT_ONE, complain
+
+EXIT_INTERRUPTED = 130
 ENGINE_SIDE = frozenset(
     {"run", "export", "models", "record-check", "doctor", "bench", "engine", "--version", "--help", "-h"}
-)
-WITHOUT_ONE = (
-    "`decoderscope tour --out DIR` walks the main job in an offscreen window; run, export, models and doctor need none."
 )
 # What a frozen program, which has no interpreter to hand a script to, starts itself as.
 CHILDREN = {"chat-template": "model.checkpoint.chat_child", "tokenizer": "model.checkpoint.tokenizer_child"}
@@ -39,7 +38,7 @@ def _main() -> int:
         runpy.run_module(CHILDREN[first], run_name="__main__")
         return 0
     if first == "tour":
-        from app.tour import main as tour  # noqa: PLC0415
+        from app.tour.command import main as tour  # noqa: PLC0415
 
         return int(tour(arguments[1:]))
     problem = trouble_with(arguments)
@@ -65,16 +64,6 @@ def _open_closed() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for good
-
-
-def complain(problem: str) -> int:
-    """One line on stderr; the exit code of a mistake, whether or not the line could be written."""
-    try:
-        sys.stderr.write(f"error: {problem}\n")
-        sys.stderr.flush()
-    except OSError:  # the interpreter would try again at its end, and end with another code
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    return EXIT_ERROR
 
 
 def trouble_with(arguments: Sequence[str]) -> str:

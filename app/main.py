@@ -15,8 +15,8 @@ from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMe
 from PySide6.QtWidgets import QApplication
 
 from app import i18n
-from app.__main__ import EXIT_ERROR, WITHOUT_ONE, complain
 from app.commands import CommandRegistry
+from app.complaint import EXIT_ERROR, WITHOUT_ONE, complain
 from app.notify import Notifier
 from app.settings import Settings, config_folder
 from app.theme import Theme

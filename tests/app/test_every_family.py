@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.panels.base import Panel
-from app.tour import Driver
+from app.tour.driver import Driver
 from tests.app.shell import close_window, window_with
 from tests.app.tiny_folder import tiny_folder
 

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 
 from app.main import Application
 from app.panels.base import Panel
-from app.tour import Driver
+from app.tour.driver import Driver
 from tests.app.gui_time import CALL_MS, text_of
 from tests.app.shell import close_window, window_with
 from tests.app.test_every_family import empty_boxes

@@ -19,7 +19,7 @@ from app.panels.attention import AttentionPanel
 from app.panels.prompt import PromptPanel
 from app.panels.sampling import SamplingPanel
 from app.panels.timeline import TimelinePanel
-from app.tour import Driver
+from app.tour.driver import Driver
 from app.widgets.candidate_table import TOKEN
 from app.widgets.slider_row import TravelSlider
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from app.panels.base import Panel
-    from app.tour import Driver
+    from app.tour.driver import Driver
 
 SIZE, SMALL = (960, 600), (560, 350)
 FEW = frozenset({"prompt", "timeline"})
