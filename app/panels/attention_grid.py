@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 GAP = 10
 FULL = Options()
 DRESSES = tuple(
-    Options(line_beside=False, readout=readout, bar=bar, tokens_over=over)
+    Options(line_beside=False, readout=readout, bar=bar, tokens_over=over, steep=steep)
     for readout, bar in ((True, True), (False, True), (False, False))
-    for over in (True, False)
+    for over, steep in ((True, False), (True, True), (False, False))
 )
 """Of one of several: what is drawn besides the cells, from all to least. Where the readout is left out, the title has
 the value, and the colour bar where that is as well, if it has the room; where the tokens over the columns are, the rows
-still have them, and the columns their numbers. No width lies idle for the words of a line."""
+still have them, and the columns their numbers: before that they stand upright. No width lies idle for the words of a
+line."""
 CUT = 0.95
 """What a matrix whose tokens are cut is worth of one whose tokens stand whole, by their sides."""
 GAIN = 1.1

@@ -17,8 +17,9 @@ from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, ColourBar, scale_brief, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
+from app.widgets.heatmap_boundary import beside_width
 from app.widgets.heatmap_image import Tile
-from app.widgets.heatmap_layout import LABEL_ROOM, Options, lay_out
+from app.widgets.heatmap_layout import LABEL_ROOM, Options, dress_axis, lay_out
 from app.widgets.heatmap_table import MatrixTable
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
@@ -145,11 +146,12 @@ class MapView(QWidget):
         if not options.bar and room.width() < self.title_width(options, brief=True):
             return 0.0, False
         heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
-        bare, heat.col_axis.bare = heat.col_axis.bare, not options.tokens_over
+        dress_axis(heat.col_axis, options)
         rect = QRectF(0, 0, room.width(), max(height, 1))
         axes, ratio = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF()
-        found = lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio)
-        heat.col_axis.bare = bare
+        beside = beside_width(heat, options)
+        found = lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside)
+        dress_axis(heat.col_axis, heat.options)
         most = LABEL_ROOM * heat.theme.text_scale
         return found.area.height(), found.row_room >= heat.row_axis.longest(most, heat.shape[0], ruler=False)
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, value_name
+from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, metric_unit, value_name
 from app.panels.heads_table import HeadsTable
 from app.widgets.bar_table import BarTable
 from app.widgets.check_box import CheckBox
@@ -280,7 +280,8 @@ class SideView(QWidget):
             self._panel.mark("view")
         if name in arrays:
             words = dict(metric_items())[name]
-            self.grid.set_metric(np.asarray(arrays[name]), words, sort=self.sort.isChecked())
+            unit = metric_unit(name)
+            self.grid.set_metric(np.asarray(arrays[name]), words, unit=unit, sort=self.sort.isChecked())
             self._panel.mark("view")
         note = tr("The prompt repeats no token: there is no induction to measure.")
         self.grid_note.setText(note)

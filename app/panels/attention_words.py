@@ -50,6 +50,11 @@ def metric_items() -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
+def metric_unit(key: str) -> str:
+    """What a measure is counted in; shares in nothing."""
+    return {"entropy": tr("nats"), "distance": tr("positions")}.get(key, "")
+
+
 def metric_short() -> dict[str, str]:
     """The longest names of measures, for where they have no room."""
     return {"first": tr("first token"), "previous": tr("previous token"), "distance": tr("distance")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
@@ -121,9 +122,7 @@ class FactSheet(QScrollArea):
         at = self._page.mapFromGlobal(event.globalPos()).y()
         for (name, text), (_, right) in zip(self._facts, self._labels, strict=True):
             if right.y() <= at <= right.geometry().bottom():
-                menu.addAction(
-                    tr("Copy {name}", name=name), lambda text=text: QGuiApplication.clipboard().setText(text)
-                )
+                menu.addAction(tr("Copy {name}", name=name), partial(QGuiApplication.clipboard().setText, text))
         menu.addAction(tr("Copy all"), self._copy)
         menu.popup(event.globalPos())
 

@@ -34,8 +34,13 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 Key = Qt.Key
-NUMBERS_APART = 6.0
-"""Px at least between the figures of one layer's number and the next one's."""
+NUMBERS_APART, LABELS_APART = 6.0, 6.0
+"""Px at least between the figures of one layer's number and the next one's, and between the names of sorted heads."""
+
+
+def name_of(layer: int, head: int) -> str:
+    """A head in a few letters: "L18 H8"."""
+    return f"L{layer} H{head}"
 
 
 class HeadGrid(PointedSheet[Head]):
@@ -58,7 +63,7 @@ class HeadGrid(PointedSheet[Head]):
         self._lut: NDArray[np.uint8] = np.zeros((256, 4), dtype=np.uint8)
         self._metric: NDArray[np.float32] | None = None
         self._tints: NDArray[np.uint32] | None = None
-        self._metric_name, self._sorted = "", False
+        self._metric_name, self._unit, self._sorted = "", "", False
         self._selected: Head | None = None
         self._layout_now: GridLayout | None = None
         self.verticalScrollBar().valueChanged.connect(self.layersWanted)
@@ -103,7 +108,9 @@ class HeadGrid(PointedSheet[Head]):
         self._strips.clear()
         self.viewport().update()
 
-    def set_metric(self, values: NDArray[np.float32] | None, name: str = "", *, sort: bool = False) -> None:
+    def set_metric(
+        self, values: NDArray[np.float32] | None, name: str = "", *, unit: str = "", sort: bool = False
+    ) -> None:
         """(layers, heads) to mark heads with, largest first when sorted; None: no marks, by layer."""
         sort = sort and values is not None
         same = values is self._metric or (
@@ -112,10 +119,12 @@ class HeadGrid(PointedSheet[Head]):
         if same and (name, sort) == (self._metric_name, self._sorted):
             return
         again = sort or self._sorted or (values is None) != (self._metric is None)
-        self._metric, self._metric_name, self._sorted = values, name, sort
+        self._metric, self._metric_name, self._unit, self._sorted = values, name, unit, sort
         self._colour_marks()
         if again:
             self._relayout()
+            if self._selected is not None:
+                self._reveal(self._selected)
         self.viewport().update()
 
     @property
@@ -169,7 +178,7 @@ class HeadGrid(PointedSheet[Head]):
             return tr("Layer {layer}", layer=layer)
         text = tr("Layer {layer} · Head {head} · KV {kv}", layer=layer, head=head, kv=head // max(self._group, 1))
         if self._metric is not None:
-            text += f" · {self._metric_name} {short(float(self._metric[layer, head]))}"
+            text += f" · {self._metric_name} {short(float(self._metric[layer, head]))} {self._unit}".rstrip()
         return text
 
     def sizeHint(self) -> QSize:
@@ -248,14 +257,24 @@ class HeadGrid(PointedSheet[Head]):
         else:
             painter.drawImage(rect, strip, QRectF(self._strip_offset(head), 0, width, height))
         painter.setPen(self._theme.palette.secondary)
-        label = QRectF(rect.left() - 6, rect.bottom() + 3, rect.width() + 12, self._theme.px(14))
-        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, f"{layer}·{head}")
+        step = self._layout().step
+        label = QRectF(rect.center().x() - step / 2, rect.bottom() + 3, step, self._theme.px(14))
+        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, name_of(layer, head))
 
     def _paint_key(self, painter: QPainter, layout: GridLayout) -> None:
         if self._metric is not None:
             left = 6.0 if self._sorted else layout.left
             top = float(np.abs(np.nan_to_num(self._metric, nan=0.0)).max(initial=0.0))
-            draw_key(painter, self._theme, QRectF(left, 0, self.viewport().width() - left, self._key_height()), top)
+            place = QRectF(left, 0, self.viewport().width() - left - 2, self._key_height())
+            draw_key(painter, self._theme, place, top, self._unit, self.rank_words())
+
+    def rank_words(self) -> str:
+        """Where the chosen head stands among all of them when they are sorted, as it may be out of sight."""
+        if not self._sorted or self._selected is None or self._selected[1] < 0:
+            return ""
+        layer, head = self._selected
+        return tr("{head}: {rank} of {n}", head=name_of(layer, head), rank=self._layout().rank(layer, head) + 1,
+                  n=f"{self._n_layers * self._n_heads:,}")  # fmt: skip
 
     def _key_height(self) -> float:
         """Px of the line that says what the marks stand for; none without marks."""
@@ -263,7 +282,7 @@ class HeadGrid(PointedSheet[Head]):
 
     def _colour_marks(self) -> None:
         colours = self._theme.palette
-        self._tints = None if self._metric is None else tints(colours.masked, colours.accent, shares(self._metric))
+        self._tints = None if self._metric is None else tints(colours.masked, colours.secondary, shares(self._metric))
         self._strips.clear()
 
     def _paint_layer_numbers(
@@ -405,6 +424,7 @@ class HeadGrid(PointedSheet[Head]):
             return by_rank(
                 self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 4,
                 header=self._key_height() + 4,
+                least=metrics.horizontalAdvance(name_of(self._n_layers - 1, self._n_heads - 1)) + LABELS_APART,
             )  # fmt: skip
         return self._by_layer(width, self.height())
 

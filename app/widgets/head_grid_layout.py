@@ -20,6 +20,8 @@ SCROLLED = 16.0
 """At most, where there are too many layers to see all at once, unless their numbers need more."""
 GROUP_GAP, MOST_BETWEEN = 7.0, 5.0
 STACK_GAP = 14.0
+MOST_WIDER = 8
+"""Px by which sorted thumbnails are larger at most where their names leave them room."""
 EVERY = 5
 """Layers from one number to the next where not all have room for theirs."""
 
@@ -59,7 +61,7 @@ class GridLayout:
     @property
     def width(self) -> float:
         if self.order is not None:
-            return self.left + self.columns * self.step
+            return self.columns * self.step
         return self.rect(max(self.shape[0] - 1, 0), self.shape[1] - 1).right() + 3 if self.shape[1] else 0.0
 
     @property
@@ -122,6 +124,10 @@ class GridLayout:
         place = int(self._places()[here[0] * self.shape[1] + here[1]]) + rows * self.columns + columns
         return self._head(min(max(place, 0), len(self.order) - 1))
 
+    def rank(self, layer: int, head: int) -> int:
+        """The place of a head among all that are sorted, from 0."""
+        return int(self._places()[layer * self.shape[1] + head])
+
     def _head(self, place: int) -> Head:
         assert self.order is not None
         layer, head = divmod(int(self.order[place]), self.shape[1])
@@ -175,14 +181,19 @@ def by_layer(
     return replace(layout, stacks=stacks, apart=layout.width + STACK_GAP) if stacks > 1 else layout
 
 
-def by_rank(metric: NDArray[np.float32], *, width: float, side: float, label: float, header: float = 4.0) -> GridLayout:
-    """All heads, largest value first (NaN last), each with room for a label under it."""
+def by_rank(
+    metric: NDArray[np.float32], *, width: float, side: float, label: float, header: float = 4.0, least: float = 0.0
+) -> GridLayout:
+    """All heads, largest value first (NaN last), each with room for a label under it, `least` px wide. They take all of
+    the width."""
     flat = np.where(np.isfinite(metric), metric, -np.inf).ravel()
     order = np.argsort(-flat, kind="stable").astype(np.int64)
-    step = side + 10
+    columns = max(1, int(width // max(side + 10, least)))
+    step = max(width / columns, side + 4)
+    side += max(min(math.floor(step - 10 - side), MOST_WIDER), 0)
     return GridLayout(
-        shape=(metric.shape[0], metric.shape[1]), side=side, pitch=side + label + 4, step=step, left=6.0,
-        header=header, group=1, order=order, columns=max(1, int((width - 6) // step)),
+        shape=(metric.shape[0], metric.shape[1]), side=side, pitch=side + label + 4, step=step,
+        left=round((step - side) / 2), header=header, group=1, order=order, columns=columns,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LEAST_FREE = 0.2
 """Of a thumbnail's cells: where fewer are masked (stages before the mask), its upper right corner is tinted instead."""
 KEY_LENGTH, KEY_THICKNESS = 72.0, 8.0
+LEAST_KEY, NOTE_GAP = 24.0, 12.0
 
 
 def shares(metric: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -47,16 +48,22 @@ def tint(colours: Colours, pixels: Pixels, tint_of: Colours) -> None:
     np.copyto(colours, tint_of[:, None, None], where=where)
 
 
-def draw_key(painter: QPainter, theme: Theme, rect: QRectF, top: float) -> None:
-    """On one line from the left of `rect`: 0, the tints, the largest magnitude."""
+def draw_key(painter: QPainter, theme: Theme, rect: QRectF, top: float, unit: str = "", note: str = "") -> None:
+    """On one line from the left of `rect`: 0, the tints, the largest magnitude with its unit; at its right a note, if
+    that has room."""
     colours, metrics = theme.palette, QFontMetricsF(painter.font())
     baseline = rect.center().y() + (metrics.ascent() - metrics.descent()) / 2
     painter.setPen(colours.secondary)
     painter.drawText(QPointF(rect.left(), baseline), "0")
     left = rect.left() + metrics.horizontalAdvance("0") + 6
-    words = short(top)
-    length = max(24.0, min(KEY_LENGTH * theme.text_scale, rect.right() - left - 6 - metrics.horizontalAdvance(words)))
-    line = tints(colours.masked, colours.accent, np.linspace(0, 1, 64, dtype=np.float32))
+    words = f"{short(top)} {unit}".rstrip()
+    room = rect.right() - left - 6 - metrics.horizontalAdvance(words)
+    noted = metrics.horizontalAdvance(note) + NOTE_GAP if note else 0.0
+    if noted and noted + LEAST_KEY <= room:
+        painter.drawText(QPointF(rect.right() - noted + NOTE_GAP, baseline), note)
+        room -= noted
+    length = max(LEAST_KEY, min(KEY_LENGTH * theme.text_scale, room))
+    line = tints(colours.masked, colours.secondary, np.linspace(0, 1, 64, dtype=np.float32))
     image = QImage(line.data, len(line), 1, 4 * len(line), QImage.Format.Format_RGB32)
     painter.drawImage(QRectF(left, rect.center().y() - KEY_THICKNESS / 2, length, KEY_THICKNESS), image)
     painter.drawText(QPointF(left + length + 6, baseline), words)

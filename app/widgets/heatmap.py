@@ -28,7 +28,7 @@ from app.widgets.heatmap_axes import Axis
 from app.widgets.heatmap_boundary import beside_width, key_width
 from app.widgets.heatmap_image import Tile, colour_table
 from app.widgets.heatmap_keys import cell_after
-from app.widgets.heatmap_layout import Geometry, Options, lay_out
+from app.widgets.heatmap_layout import Geometry, Options, dress_axis, lay_out
 from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_paint import Scene, paint_overlay
 from app.widgets.heatmap_view import View
@@ -129,7 +129,8 @@ class HeatMap(QWidget):
     def set_options(self, options: Options) -> None:
         """What is drawn besides the cells."""
         if options != self.options:
-            self.options, self.col_axis.bare = options, not options.tokens_over
+            self.options = options
+            dress_axis(self.col_axis, options)
             self._changed_view()
 
     def set_boundary(self, first_decode: int | None, *, cols: int | None = None) -> None:
@@ -226,7 +227,7 @@ class HeatMap(QWidget):
         if self._geometry is None:
             self._geometry = lay_out(
                 self.theme, QRectF(self.rect()), self.shape, (self.row_axis, self.col_axis), self.options, self.bar,
-                self.devicePixelRatioF(), beside=beside_width(self), key=key_width(self),
+                self.devicePixelRatioF(), beside=beside_width(self, self.options), key=key_width(self),
             )  # fmt: skip
         return self._geometry
 

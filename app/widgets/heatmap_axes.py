@@ -18,11 +18,10 @@ from app.widgets.ticks import nice_count
 if TYPE_CHECKING:
     from app.theme import Theme
 
-SLANT = 55.0
-"""Degrees of the keys' tokens over the horizontal."""
+SLANT, STEEP = 55.0, 90.0
+"""Degrees of the keys' tokens over the horizontal, and where they may take no more width than the matrix has."""
 TICK = 4.0
 GAP = 8.0
-_SIN, _COS = math.sin(math.radians(SLANT)), math.cos(math.radians(SLANT))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +51,7 @@ class Axis:
         self.origin, self.stride, self.numbered = 0, 1, True
         self.bare = False
         """Cells of a top axis are just counted, though they have tokens."""
+        self.slant = SLANT
         self.restyle()
 
     def restyle(self) -> None:
@@ -106,13 +106,14 @@ class Axis:
         line = max(self.metrics.height(), self.number_metrics.height())
         if self.counts:
             return self.longest(math.inf, count, ruler=False) + 8
-        return (line - 1) / _SIN if self._slanted else line - 1
+        return (line - 1) / math.sin(math.radians(self.slant)) if self._slanted else line - 1
 
     def size_over(self, longest: float) -> tuple[float, float]:
         """Of a top axis: height over the matrix, and overhang at its right, of labels of that length, px."""
         if self.counts:
             return self.metrics.height() + TICK + 3, longest / 2 + 2
-        return longest * _SIN + GAP + 6, longest * _COS + 6
+        angle = math.radians(self.slant)
+        return longest * math.sin(angle) + GAP + 6, longest * math.cos(angle) + 6
 
     def labels(self, *, start: float, extent: float, origin: float, length: float, count: int) -> list[Label]:
         """Labels of the cells `start` … `start + extent` drawn over `length` px from `origin`; none of them touch."""
@@ -171,7 +172,7 @@ class Axis:
         return self._theme.palette.amber if generated else plain
 
     def _slant(self, centre: float, edge: float) -> QTransform:
-        return QTransform.fromTranslate(centre, edge - GAP).rotate(-SLANT)
+        return QTransform.fromTranslate(centre, edge - GAP).rotate(-self.slant)
 
     def _paint(self, painter: QPainter, label: Label, edge: float, room: float, font: QFont, colour: QColor) -> None:
         metrics = self.metrics if font is self.font else self.bold_metrics

@@ -12,6 +12,7 @@ from app.i18n import tr
 
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
+    from app.widgets.heatmap_layout import Options
 
 SAMPLE, SAMPLE_GAP, BAR_GAP, BESIDE_GAP = 16.0, 6.0, 16.0, 3.0
 """Px of the piece of line before words beside the colour bar, the gaps after it and before it, and the one between a
@@ -31,9 +32,8 @@ def boundary_words() -> str:
     return tr("prefill ↑ decode ↓")
 
 
-def beside_width(heat: HeatMap) -> float:
+def beside_width(heat: HeatMap, options: Options) -> float:
     """Px at the right of a square map in which the words stand over and under the line; 0 where there is no line."""
-    options = heat.options
     wanted = options.line_beside and options.square and options.readout and options.tokens == "both"
     return _halves_width(heat) + BESIDE_GAP if wanted and _has_line(heat) else 0.0
 

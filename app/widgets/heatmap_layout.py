@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFontMetricsF
 
 from app.widgets.colour_bar import BarText, bar_width
-from app.widgets.heatmap_axes import GAP, Axis
+from app.widgets.heatmap_axes import GAP, SLANT, STEEP, Axis
 from app.widgets.heatmap_view import fit_pitch
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ STRIP_GAP = 14.0
 class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
     the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens,
-    else just their numbers; `ruler_share`: of the width, what tokens of a ruler may take at the left;
-    `bar_length`: px of the colour bar at most; `line_beside`: there is room kept at the right for what names the line
-    of the first decode row."""
+    else just their numbers; `steep`: these stand upright, and take no width beside the matrix; `ruler_share`: of the
+    width, what tokens of a ruler may take at the left; `bar_length`: px of the colour bar at most; `line_beside`: there
+    is room kept at the right for what names the line of the first decode row."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -41,9 +41,15 @@ class Options:
     bar: bool = True
     tokens: Literal["both", "rows", "cols"] = "both"
     tokens_over: bool = True
+    steep: bool = False
     ruler_share: float = 0.13
     bar_length: float = BAR_LENGTH
     line_beside: bool = True
+
+
+def dress_axis(axis: Axis, options: Options) -> None:
+    """Makes the axis over the columns as `options` have it."""
+    axis.bare, axis.slant = not options.tokens_over, STEEP if options.steep else SLANT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,9 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.colour_bar import ColourBar
+from app.widgets.heatmap_axes import STEEP
 from app.widgets.heatmap_layout import Options
+from app.widgets.heatmap_paint import axis_labels
 from app.widgets.ticks import figure
 from tests.app.attention_bench import Bench, settled, shown
 
@@ -219,6 +221,26 @@ def test_pinned_matrices_use_the_height_and_their_tokens_stand_whole(
         assert geometry.row_room >= longest or heat.width() - geometry.area.right() < 12
     shown_titles = [label.text() for view in views for label in view.findChildren(QLabel) if "weights" in label.text()]
     assert len({"Head" in title for title in shown_titles}) == 1  # in brief, all or none
+
+
+def test_two_matrices_side_by_side_have_tokens_over_them_upright_where_slanted_ones_cost_cells(
+    qtbot: QtBot, bench: Bench
+) -> None:
+    panel = shown(qtbot, bench, (751, 470))
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    panel.controls.toggle_pin()
+    settled(qtbot, panel, bench)
+    views = panel.maps()
+    assert len(views) == 2
+    for view in views:
+        heat = view.heat
+        assert not heat.col_axis.bare and heat.col_axis.slant == STEEP
+        words = {label.piece for label in axis_labels(heat)[1]}
+        assert words == {heat.col_axis.piece(i) for i in range(heat.shape[1])}, "every column's token"
+        geometry = heat.geometry_now()
+        over = heat.col_axis.size_over(heat.col_axis.longest(geometry.col_room, 19, ruler=False))[0]
+        assert over <= geometry.area.top() + 1, "and none is cut at the top"
 
 
 def test_the_menu_says_whether_all_heads_are_in_sight(qtbot: QtBot, bench: Bench) -> None:

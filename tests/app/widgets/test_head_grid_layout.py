@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
-from app.widgets.head_grid import HeadGrid
+from app.widgets.head_grid import HeadGrid, name_of
 from app.widgets.head_grid_layout import by_layer, named_layers
 from app.widgets.head_grid_marks import shares, tint, tints
 
@@ -125,10 +125,36 @@ def test_a_measure_is_seen_with_its_key_and_said_exactly(qtbot: QtBot) -> None:
     grid.set_metric(metric, "induction score")
     assert grid.head_rect(0, 0).height() >= side - 1
     shot = grid.viewport().grab().toImage()
-    assert shot.pixelColor((grid.head_rect(2, 3).topRight() + QPointF(-2, 1)).toPoint()) == theme.palette.accent
+    # Not in the colour of the frame of what is chosen.
+    assert shot.pixelColor((grid.head_rect(2, 3).topRight() + QPointF(-2, 1)).toPoint()) == theme.palette.secondary
     assert shot.pixelColor((grid.head_rect(2, 4).topRight() + QPointF(-2, 1)).toPoint()) == theme.palette.masked
     key = {shot.pixelColor(x, 8).name() for x in range(shot.width())}
     assert len(key) > 30  # a ramp
     assert "0.408" in grid.describe(2, 3)
     grid.set_metric(None)
     assert grid.head_rect(0, 0).height() == side
+
+
+@pytest.mark.parametrize("width", [190, 226, 300, 520])
+def test_sorted_heads_are_named_fill_the_width_and_show_the_chosen_one(qtbot: QtBot, width: int) -> None:
+    theme = Theme("dark")
+    grid = HeadGrid(theme)
+    qtbot.addWidget(grid)
+    grid.resize(width, 420)
+    grid.set_shape(30, 9, 3)
+    grid.show()
+    qtbot.waitExposed(grid)
+    grid.set_selected(13, 8)
+    metric = np.random.default_rng(1).random((30, 9)).astype(np.float32) * 9
+    grid.set_metric(metric, "mean distance", unit="positions", sort=True)
+    layout, room = grid._layout(), grid.viewport().width()
+    assert layout.columns * layout.step == pytest.approx(room, abs=3), "no strip lies idle at the right"
+    assert grid.horizontalScrollBar().maximum() == 0
+    names = QFontMetricsF(theme.font("hint"))
+    assert all(names.horizontalAdvance(name_of(layer, 8)) < layout.step for layer in (0, 13, 29))
+    assert grid._is_in_sight(13, 8), "the one that is looked at"
+    rank = int((metric > metric[13, 8]).sum())
+    assert layout.rank(13, 8) == rank and grid.rank_words() == f"L13 H8: {rank + 1} of 270"
+    assert grid.describe(13, 8).endswith(" positions")
+    grid.set_metric(metric, "mean distance", unit="positions")
+    assert grid.rank_words() == ""
