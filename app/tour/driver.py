@@ -102,9 +102,11 @@ class Driver:
 
 
 def turn(milliseconds: int) -> None:
-    """Runs the event loop for a while. Not QTest.qWait, which swallows exceptions in slots."""
+    """Runs the event loop for a while. Not QTest.qWait, which swallows exceptions in slots. Raises TourError where Qt
+    has ended the application: no event loop runs any more, so that every wait would be for nothing."""
     from PySide6.QtCore import QEventLoop, QTimer  # noqa: PLC0415
 
     loop = QEventLoop()
-    QTimer.singleShot(milliseconds, loop.quit)
-    loop.exec()
+    QTimer.singleShot(milliseconds, loop, loop.quit)
+    if loop.exec() != 0:
+        raise TourError("The window was ended from outside: its display is gone, or the session is being closed.")

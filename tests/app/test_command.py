@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,18 @@ def test_a_window_size_that_is_none_is_refused_before_anything_is_made(tmp_path:
     done = program("tour", "--size", size, "--out", str(tmp_path / "out"))
     assert done.returncode == 2 and "--size" in done.stderr and done.stderr.count("\n") <= 4
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tour_whose_display_goes_ends_at_once_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Qt does it where the X server dies: it tells every event loop to exit, and those to come."""
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    code = "from types import SimpleNamespace as Any\nfrom pathlib import Path\nfrom PySide6.QtCore import QTimer\n"
+    code += "from PySide6.QtWidgets import QApplication\nfrom app.tour.driver import Driver, TourError, turn\n"
+    code += "from app.notify import Notifier\nqt = QApplication([])\n"
+    code += "driver = Driver(Any(window=None, notify=Notifier()), Path())\nQTimer.singleShot(100, lambda: qt.exit(1))\n"
+    code += "for wait in (lambda: driver.wait(lambda: False, 'waiting', 20), lambda: turn(20_000)):\n"
+    code += "    try:\n        wait()\n    except TourError as error:\n        print(error)\n"
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.count("its display is gone") == 2, done.stderr
+    assert time.monotonic() - begun < 15
