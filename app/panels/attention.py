@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -126,6 +127,9 @@ class AttentionPanel(Panel):
             Command(id="attention.ignore_first", title="Ignore the first token", menu="View", group=1,
                     enabled=has_run, checked=lambda: self.ctx.selection.ignore_first,
                     run=lambda: self.ctx.selection.set_ignore_first(not self.ctx.selection.ignore_first)),
+            Command(id="attention.viridis", title="Colour map: viridis", run=partial(self._set_colormap, "viridis")),
+            Command(id="attention.cividis", title="Colour map: cividis", run=partial(self._set_colormap, "cividis")),
+            Command(id="attention.cbl1", title="Colour map: CET-CBL1", run=partial(self._set_colormap, "CET-CBL1")),
         )  # fmt: skip
 
     def refresh(self, changes: Changes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n import tr
@@ -25,6 +26,8 @@ def open_menu(
     menu = QMenu(cells)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     copy_cell = menu.addAction(tr("Copy value"), lambda: copy("cell"))
+    copy_cell.setShortcut(QKeySequence.StandardKey.Copy)  # said here, and done by the cells themselves
+    copy_cell.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
     copy_row = menu.addAction(tr("Copy row"), lambda: copy("row"))
     menu.addAction(tr("Copy matrix in view"), lambda: copy("matrix"))
     copy_cell.setEnabled(at_cell)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QFontMetricsF, QGuiApplication, QWheelEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QGuiApplication, QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -16,11 +16,14 @@ from app.panels.attention import AttentionPanel
 from app.panels.attention_copy import number
 from app.theme import Theme
 from app.widgets.heatmap import HeatMap
+from app.widgets.heatmap_image import colour_table
 from app.widgets.heatmap_layout import Options
+from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_paint import axis_labels
 from app.widgets.heatmap_table import cell_text
 from app.widgets.ticks import figure
 from app.widgets.value_combo import ARROW, PADDING
+from model.colormaps import ONE_SIGNED, lut
 from model.protocol.attention_requests import GetCell, GetColumn, GetGrid, GetMatrix, GetRow, HeadView
 from tests.app.attention_bench import Bench, model_info, settled, shown
 
@@ -464,3 +467,31 @@ def test_a_measure_of_heads_is_among_the_tables(qtbot: QtBot, bench: Bench) -> N
     assert lines[0] == ["layer", "head", "entropy"]
     assert [np.float32(line[2]) for line in lines[1:]] == values.ravel().tolist()
     assert lines[-1][:2] == ["5", "5"]
+
+
+def test_the_palette_has_the_colour_maps(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    commands = {command.title: command for command in panel.commands()}
+    for name in ONE_SIGNED:
+        commands[f"Colour map: {name}"].run()
+        settled(qtbot, panel, bench)
+        wanted = colour_table(lut(name), QColor(panel.main.heat.theme.palette.masked))
+        np.testing.assert_array_equal(panel.main.heat.table, wanted)
+
+
+def test_the_menu_of_cells_names_the_key_that_copies_a_value(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    heat = panel.main.heat
+    menu = open_menu(heat, QPoint(), heat.copyWanted.emit, at_cell=True)
+    copy = next(action for action in menu.actions() if action.text() == "Copy value")
+    assert copy.shortcut() in QKeySequence.keyBindings(QKeySequence.StandardKey.Copy)
+    heard: list[str] = []
+    heat.copyWanted.connect(heard.append)
+    menu.close()
+    heat.setFocus()
+    QTest.keyClick(heat, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert heard == ["cell"]
