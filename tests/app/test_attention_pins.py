@@ -226,7 +226,7 @@ def test_pinned_matrices_use_the_height_and_their_tokens_stand_whole(
 def test_two_matrices_side_by_side_have_tokens_over_them_upright_where_slanted_ones_cost_cells(
     qtbot: QtBot, bench: Bench
 ) -> None:
-    panel = shown(qtbot, bench, (751, 470))
+    panel = shown(qtbot, bench, (751, 504))
     bench.run(19, 7)
     settled(qtbot, panel, bench)
     panel.controls.toggle_pin()
