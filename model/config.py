@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from model.attention import AttentionSpec, alibi_slopes
+from model.attention_spec import AttentionSpec, alibi_slopes
 from model.errors import BadValueError, DecoderscopeError
 from model.rope import RopeSpec
 

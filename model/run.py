@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model import sampling
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.checkpoint.memory import available_bytes
 from model.config import DecoderConfig
 from model.device import Stopwatch, kept, to_device

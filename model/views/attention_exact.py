@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.device import to_host
 from model.protocol.attention_requests import Stage
 from model.run import Run

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.device import to_device, to_host
 from model.protocol.attention_requests import Stage
 from model.recompute import query_rows

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.config import DecoderConfig
 from model.device import Stopwatch, to_device, to_host
 from model.errors import BadValueError

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.errors import BadValueError
 from model.protocol.attention_requests import HeadView, Stage
 from model.recompute import query_rows

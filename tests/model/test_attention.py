@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from model import attention
-from model.attention import AttentionSpec, Span, alibi_slopes, attend
+from model.attention import Span, attend
+from model.attention_spec import AttentionSpec, alibi_slopes
 
 H, K, D = 6, 2, 8
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.config import MoeSpec
 from model.costs import active_parameters, attention_bytes, flops, kv_bytes_per_token, parameters_by_part
 from model.transformer import Decoder

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from model import layers
-from model.attention import Span, alibi_slopes, attend
+from model.attention import Span, attend
+from model.attention_spec import alibi_slopes
 from model.layers import Joined, Linear, Norm, lay_out, project, row_kernels
 from tests.model.test_attention import draw, spec
 from tests.model.test_kv_cache import CONFIG

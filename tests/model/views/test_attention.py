@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.colormaps import Levels
 from model.errors import BadValueError
 from model.loading import LoadedModel

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from model import sampling
-from model.attention import AttentionSpec
+from model.attention_spec import AttentionSpec
 from model.config import MoeSpec
 from model.loading import LoadedModel
 from model.protocol.values import SamplerSettings
