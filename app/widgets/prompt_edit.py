@@ -133,7 +133,10 @@ class PromptEdit(QPlainTextEdit):
             return
         if len(text) > LONG_WORD:
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
-        self.insertPlainText(text)
+        cursor = self.textCursor()
+        _insert(cursor, text)
+        self.setTextCursor(cursor)
+        self.ensureCursorVisible()
 
     def createMimeDataFromSelection(self) -> QMimeData:
         mime = super().createMimeDataFromSelection()
@@ -190,10 +193,8 @@ class PromptEdit(QPlainTextEdit):
         cursor = QTextCursor(self.document())
         if len(shown) > LONG_WORD:  # before it is laid out for the first time
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
-        cursor.beginEditBlock()
         cursor.select(QTextCursor.SelectionType.Document)
-        cursor.insertText(shown)
-        cursor.endEditBlock()
+        _insert(cursor, shown)
         if was_excerpt or self.excerpted:  # an excerpt that Undo put back would be a text
             self.document().clearUndoRedoStacks()
             self._back = old
@@ -274,6 +275,16 @@ class PromptEdit(QPlainTextEdit):
         selection.cursor = cursor
         selection.format = background
         self.setExtraSelections([selection])
+
+
+def _insert(cursor: QTextCursor, text: str) -> None:
+    """Puts `text` in the place of the selection, as one step of Undo. Qt would take what is typed after it, or was
+    before it, for a part of the same step; of a removal, which ends this one, it is none."""
+    cursor.beginEditBlock()
+    cursor.insertText(text + " ")
+    cursor.setPosition(cursor.position() - 1, QTextCursor.MoveMode.KeepAnchor)
+    cursor.removeSelectedText()
+    cursor.endEditBlock()
 
 
 def excerpt_of(text: str) -> str:

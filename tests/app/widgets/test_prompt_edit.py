@@ -177,3 +177,21 @@ def test_shift_enter_is_a_newline_like_any_other(qtbot: QtBot) -> None:
     edit.moveCursor(QTextCursor.MoveOperation.End)
     QTest.keyClick(edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     assert edit.text() == "a\n"
+
+
+@pytest.mark.parametrize("text", ["a text that was set", "", "zwj \u200d", "e\u0301", "a\u2028b\n", "中" * 3000])
+def test_undo_takes_back_what_was_typed_then_the_paste_then_the_text_that_was_set(qtbot: QtBot, text: str) -> None:
+    edit = edit_with(qtbot, "")
+    edit.set_text("before")
+    edit.set_text(text)
+    held = edit._held()
+    edit.moveCursor(QTextCursor.MoveOperation.End)
+    paste(edit, " pasted")
+    assert edit.text() == f"{held} pasted" and edit.textCursor().atEnd()
+    QTest.keyClicks(edit, "typed")
+    assert edit.text() == f"{held} pastedtyped"
+    seen = []
+    for _ in range(4):
+        QTest.keyClick(edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+        seen.append(edit._held())
+    assert seen == [f"{held} pasted", held, "before", ""]
