@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from model.checkpoint.progress import CheckCancel, Progress
 from model.checkpoint.tensors import TensorSource
+from model.device import to_device
 from model.families.base import TensorRule
 from model.layers import lay_out
 from model.protocol.values import NOT_FINITE
@@ -85,7 +86,7 @@ def fill(
         else:
             tensor = source.read(name, check_cancel)
             for target in rule.targets:
-                part = target.take(tensor).to(device=device, dtype=dtype)
+                part = to_device(target.take(tensor), device, dtype)
                 part = lay_out(part) if columns_first(target.name) else part.contiguous()
                 bad.add(target.name, part)
                 put(target.name, part)
@@ -125,7 +126,7 @@ def _stream(
         end = min(begin + step, rows)
         block = first if begin == 0 else source.read_rows(name, begin, end, check_cancel)
         assert block is not None
-        whole[begin:end] = block
+        whole[begin:end] = to_device(block, device)
     return whole
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 from model.handler_registry import HANDLERS, EngineContext
-from model.loading import LoadedModel
+from model.loading import LoadedModel, open_model
 from model.protocol.attention_requests import (
     GetCell,
     GetColumn,
@@ -37,6 +38,7 @@ from model.protocol.wire import Request
 from model.run import Run
 from model.transformer import Decoder
 from tests.model import pretend_device
+from tests.model.checkpoint import files
 from tests.model.family_cases import CASES
 from tests.model.reference import TOLERANCE, decoder_for, reference
 from tests.model.tiny import loaded, random_ids, run_of
@@ -178,3 +180,22 @@ def test_every_view_gives_the_cpus_numbers(family: str) -> None:
                         array.astype(np.float64), wanted_arrays[name].astype(np.float64), atol=loose, rtol=1e-3,
                         err_msg=f"{type(message).__name__} {name}",
                     )  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["folder", "gguf"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_model_is_opened_there_with_the_same_numbers(
+    form: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = files.folder(tmp_path / "tiny") if form == "folder" else files.tiny_gguf(tmp_path / "tiny.gguf")
+    here = open_model(made, device="cpu", dtype=dtype).decoder.state_dict()
+    monkeypatch.setattr("model.loading.select_device", lambda name: pretend_device.device())
+    monkeypatch.setattr("model.checkpoint.weights._STREAMED_NUMBERS", 1000)
+    with pretend_device.traffic():
+        model = open_model(made, device=pretend_device.NAME, dtype=dtype)
+        assert model.info.device == "pretend:0"
+        there = model.decoder.state_dict()
+        assert there.keys() == here.keys()
+        for name, tensor in there.items():
+            assert tensor.device == pretend_device.device() and tensor.dtype == here[name].dtype
+            assert torch.equal(tensor.cpu(), here[name])
