@@ -10,18 +10,22 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
+from app.plain import one_line, tip
 
 if TYPE_CHECKING:
     from app.notify import WayOut
     from app.theme import Theme
 
 MAX_NOTICES = 3  # without buttons: the oldest gives way
+MAX_CHARACTERS, MAX_TIP = 600, 4_000  # of a notice, and of its tool tip
 MAX_OFFERS = 3  # at once: the next ones wait until one of them is closed
 
 
 class Banner(QWidget):
-    """One bar: icon, sentence, buttons. `offers`: it has one to be chosen, besides the close button."""
+    """One bar: icon, sentence, buttons. `text`: all that it is to say; `offers`: it has a button to be chosen, besides
+    the one to close it."""
 
+    text = ""
     offers = False
 
     def __init__(self, theme: Theme, voice: str) -> None:
@@ -40,6 +44,12 @@ class Banner(QWidget):
         self.row = row
         theme.changed.connect(self.restyle)
         self.restyle()
+
+    def say(self, text: str) -> None:
+        """Shows a text; of a long one, as what a file says may be, the beginning, and the rest as a tool tip."""
+        self.text, shown = text, one_line(text, MAX_CHARACTERS)
+        self.sentence.setText(shown)
+        self.sentence.setToolTip(tip(text[:MAX_TIP]) if shown.endswith("…") and shown != text else "")
 
     def add_button(self, text: str, run: Callable[[], object], *, primary: bool = False) -> QPushButton:
         button = QPushButton(text)
@@ -120,7 +130,7 @@ class BannerBar(QToolBar):
         self.engine_back()
         self.engine = Banner(self._theme, "red")
         self.engine.setObjectName("engine-banner")
-        self.engine.sentence.setText(sentence)
+        self.engine.say(sentence)
         if details is not None:
             self.engine.add_button(tr("Details"), details)
         self.engine.add_button(tr("Restart the engine"), restart, primary=True).setObjectName("restart-engine")
@@ -139,10 +149,10 @@ class BannerBar(QToolBar):
         the oldest gives way; those with stay, and what was offered in the same words before is over."""
         if ways:
             self.withdraw(text)
-        elif any(banner.sentence.text() == text for banner in self.notices):
+        elif any(banner.text == text for banner in self.notices):
             return
         banner = Banner(self._theme, voice)
-        banner.sentence.setText(text)
+        banner.say(text)
         banner.offers = bool(ways)
         for way in ways:
             if way.choices:
@@ -159,7 +169,7 @@ class BannerBar(QToolBar):
 
     def withdraw(self, text: str) -> None:
         """A notice with buttons is over."""
-        for banner in [each for each in self.notices if each.offers and each.sentence.text() == text]:
+        for banner in [each for each in self.notices if each.offers and each.text == text]:
             self._close(banner)
 
     def _taking(self, banner: Banner, way: WayOut) -> Callable[[], object]:
@@ -167,16 +177,24 @@ class BannerBar(QToolBar):
 
     def _take(self, banner: Banner, way: WayOut) -> None:
         """Does what a button says. The notice is gone meanwhile, so that the same words may be said anew; it is back
-        where nothing could be done."""
+        where nothing could be done, unless they were."""
+        if banner not in self.notices:  # it was withdrawn while its menu was open
+            return
         place = self.notices.index(banner)
         self.notices.remove(banner)
-        if way.run() is False:
-            self.notices.insert(min(place, len(self.notices)), banner)
-        else:
-            self._drop(banner)
-        self._fit()
+        done: object = False
+        try:
+            done = way.run()
+        finally:
+            if done is False and not any(each.offers and each.text == banner.text for each in self.notices):
+                self.notices.insert(min(place, len(self.notices)), banner)
+            else:
+                self._drop(banner)
+            self._fit()
 
     def _close(self, banner: Banner) -> None:
+        if banner not in self.notices:
+            return
         self.notices.remove(banner)
         self._drop(banner)
         self._fit()
