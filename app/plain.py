@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
 """Controls, formatting (joiners, marks of direction), surrogates, private, unassigned, separators, spaces."""
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+"""What a box for text draws as nothing, or obeys: controls, soft hyphens, marks of direction, spaces without width."""
 _SIGNS = {" ": " ", "\n": "⏎", "\t": "⇥"}
 
 
@@ -24,6 +27,13 @@ def seen(text: str) -> str:
     joined = len(text) > 1 and not all(map(_hidden, text))
     kept = {**_SIGNS, "\u200c": "\u200c", "\u200d": "\u200d"} if joined else _SIGNS
     return "".join(kept.get(ch, f"⟨U+{ord(ch):04X}⟩") if _hidden(ch) else ch for ch in text)
+
+
+def unseen(text: str, most: int = 3) -> str:
+    """The first few kinds of characters in a text that a box for text does not show, as ⟨U+202E⟩; "" without any."""
+    kinds = list(dict.fromkeys(_UNSEEN.findall(text)))
+    named = [f"⟨U+{ord(kind):04X}⟩" for kind in kinds[:most]]
+    return " ".join([*named, "…"] if len(kinds) > most else named)
 
 
 def _hidden(character: str) -> bool:

@@ -22,6 +22,7 @@ from app.panels.curves import curves
 from app.panels.expected import ExpectedView
 from app.panels.run_tables import token_table, typed_table
 from app.plain import tip as plain_tip
+from app.plain import unseen
 from app.session import Topic
 from app.state.on_screen import bring_back, follows_run, other_text
 from app.widgets.apart_line import ApartLine
@@ -261,6 +262,8 @@ class PromptPanel(Panel):
             text = tr("0 tokens · {left} left", left=f"{left:,}")
         if (listed := len(session.prompt.tokens)) < n and not self._follows_run():
             text += "\n" + tr("the first {listed} are shown", listed=f"{listed:,}")
+        if signs := unseen(session.prompt_text):
+            text += "\n" + tr("not seen in the box, but in the tokens: {signs}", signs=signs)
         stats = session.prompt_stats
         if stats and self._follows_run() and math.isfinite(stats.reply.mean_cross_entropy):
             entropy, perplexity = stats.reply.mean_cross_entropy, stats.reply.perplexity

@@ -10,6 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.main import Application
+from app.plain import unseen
 from app.session import Session
 from tests.app.shell import close_window, window_with
 from tests.model.checkpoint import files
@@ -68,3 +69,19 @@ def test_a_very_long_text_is_counted_whole_and_listed_in_part(live: Application,
     assert len(session.prompt.tokens) == 20_000 and "the first 20,000 are shown" in panel.count.text()
     assert session.model is not None and session.prompt_excess == 120_000 - session.model.n_ctx
     assert panel.edit.text() == text
+
+
+def test_signs_that_the_box_obeys_or_hides_are_named(live: Application, qtbot: QtBot) -> None:
+    """A mark of direction turns what is typed round: the box shows another order than the tokens have."""
+    session, panel = session_of(live), prompt_panel(live)
+    session.set_prompt("Hi \u202eabc\u202c \x07 \u202e\tend\n")
+    qtbot.waitUntil(lambda: "⟨U+202E⟩ ⟨U+202C⟩ ⟨U+0007⟩" in panel.count.text() and not session.prompt.stale)
+    assert "…" not in panel.count.text().split("⟨U+0007⟩")[1]
+    session.set_prompt("caf\u00e9 👩\u200d👩\u200d👧 \u4f60\n\ttab")
+    qtbot.waitUntil(lambda: "⟨U+" not in panel.count.text() and not session.prompt.stale)
+
+
+def test_a_few_of_many_hidden_signs_are_named() -> None:
+    assert unseen("a\u200bb\u200bc") == "⟨U+200B⟩"
+    assert unseen("\x00\x01\x02\x03") == "⟨U+0000⟩ ⟨U+0001⟩ ⟨U+0002⟩ …"
+    assert unseen("plain \n\t text \u00a0") == ""
