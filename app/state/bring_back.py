@@ -109,18 +109,20 @@ def take_lost(folder: Path, number: int = 1) -> Lost | Unreadable | None:
     if not os.path.lexists(left):
         return None
     found = _read(left)
-    if isinstance(found, Unreadable):
+    if not isinstance(found, Lost):
         return found
     return replace(found, path=_keep(left, f"{LOST}-{number}"), number=number)  # only who holds its lock uses this name
 
 
-def _read(path: Path) -> Lost | Unreadable:
-    """The work at `path`; what can't be read is moved away from there."""
+def _read(path: Path) -> Lost | Unreadable | None:
+    """The work at `path`; what can't be read is moved away from there. None where another window has just taken it."""
     raw = b""
     try:
         raw = read_small(path, MAX_BYTES)
         return Lost(saved=decode_saved(raw), path=path, when=path.stat().st_mtime)
     except (OSError, DecoderscopeError) as error:
+        if not os.path.lexists(path):
+            return None
         why = getattr(error, "strerror", None) or str(error)
         return Unreadable(path=_keep(path, "unreadable"), why=why, prompt=readable_prompt(raw))
 

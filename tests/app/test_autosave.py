@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from app.main import Application
 from app.notify import Notifier
 from app.session import Topic
-from app.state import autosave
+from app.state import autosave, bring_back
 from app.state.autosave import NAME, Autosave, Saved, read_saved, saved_of
 from app.state.bring_back import BringBack, Lost, Unreadable, take_lost
 from app.state.model_desk import EngineStatus
@@ -231,6 +231,24 @@ def test_what_cannot_be_read_is_told_kept_and_its_prompt_offered(
     finally:
         close_window(application)
     assert kept.exists()
+
+
+def test_work_that_another_window_takes_meanwhile_is_no_trouble(
+    application: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    for name in (NAME, "lost-2-20261130-101112.dscope-window"):
+        (folder / name).write_bytes(encode_frame(event_frame(autosave.EVENT, work(application))))
+
+    def gone(path: Path, _limit: int) -> bytes:
+        path.unlink()
+        return path.read_bytes()
+
+    monkeypatch.setattr(bring_back, "read_small", gone)
+    assert application.ctx is not None
+    bring_back.offer_lost(folder, 3, application.ctx.session, application.notify)
+    assert application.window.banners.notices == [] and list(folder.glob("*.dscope-window")) == []
 
 
 def test_the_typed_prompt_comes_back_after_the_recorded_run_it_was_typed_over(
