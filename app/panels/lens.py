@@ -299,8 +299,8 @@ class LensPanel(Panel):
         self.readout.set_parts(
             self._cell_parts(cell, f"{after}  ", piece, f" ({position:,})", word),
             self._cell_parts(cell, f"{brief}  ", piece, f" ({position:,})", word, entropy="H"),
-            self._cell_parts(cell, f"{brief}  ", piece, f" ({position:,})", word, entropy="H", true="✓"),
-            self._cell_parts(cell, f"{brief}  ", piece, "", word, entropy="H", true="✓"),
+            self._cell_parts(cell, f"{brief}  ", piece, f" ({position:,})", word, entropy="H", true=tr("✓ next")),
+            self._cell_parts(cell, f"{brief}  ", piece, "", word, entropy="H", true=tr("✓ next")),
             self._cell_parts(cell, "", _cut(piece), "", word and _cut(word), entropy="H", true="✓"),
             self._cell_parts(cell, "", "", "", word and _cut(word), entropy="H", true="✓"),
         )

@@ -49,6 +49,7 @@ class TokenView(QWidget):
         self.terms: tuple[LensTermsReply, Arrays] | None = None
         self._asked: dict[str, object] = {}
         self._terms: list[tuple[str, float]] = []
+        self._missing = ""
         self.tabs = FoldingSegmented(
             theme, [("path", tr("rank by layer")), ("terms", tr("what adds to it"))], label=tr("About the token"),
             tips={"path": tr("Where the token stands among all tokens, if the model stopped after a layer"),
@@ -103,7 +104,7 @@ class TokenView(QWidget):
         self.tabs.keyChanged.connect(lambda _key: self._turn())
         self.table_button.toggled.connect(lambda _shown: self._turn())
         self.box.returnPressed.connect(self._search)
-        self.box.textChanged.connect(lambda text: None if text else self._emptied())
+        self.box.textChanged.connect(self._on_text)
         self.plot.xHovered.connect(lambda x: self.depthPointed.emit(-1 if np.isnan(x) else int(x) + 1))
         self.plot.xClicked.connect(lambda x: self.depthChosen.emit(int(x) + 1))
         self.bars.positionHovered.connect(lambda bar: self.depthPointed.emit(self._depth_of(bar)))
@@ -230,6 +231,11 @@ class TokenView(QWidget):
 
     def _show_words(self) -> None:
         parts: list[Part] = []
+        if self._missing:  # what is drawn is another token's, which says so itself where there is room for both
+            sentence = tr("No token contains {text}", text=f"\u2039{self._missing}\u203a")
+            named = self.path[0].piece if self.path is not None else ""
+            self.words.set_parts([(sentence, "red"), (f"   {named}", "strong")], [(sentence, "red")])
+            return
         if self.path is not None:
             reply, arrays = self.path
             parts = [(reply.piece, "strong"), (f"  id {reply.token_id}   ", "secondary")]
@@ -254,11 +260,21 @@ class TokenView(QWidget):
             return -1
         return min((bar + 1) // 2, self._n_depths - 1)
 
-    def _emptied(self) -> None:
-        """The likeliest token again, where the box named one."""
-        if self._named >= 0:
+    def _on_text(self, text: str) -> None:
+        """What was not found is no longer asked for; the likeliest token again, where an emptied box named one."""
+        if text != self._missing:
+            self._set_missing("")
+        if not text and self._named >= 0:
             self._named = -1
             self.named.emit()
+
+    def _set_missing(self, text: str) -> None:
+        """What no token of the vocabulary contains, said where it was written."""
+        self._missing = text
+        if bool(text) != bool(self.box.property("bad")):
+            self.box.setProperty("bad", bool(text))
+            self.box.style().polish(self.box)
+        self._show_words()
 
     def _search(self) -> None:
         """Follows the token that is written, or whose id is."""
@@ -270,10 +286,11 @@ class TokenView(QWidget):
             if self.box.text() != text:
                 return
             if reply.found:
+                self._set_missing("")
                 self._named = reply.found[0].id
                 self.named.emit()
             else:
-                self._ctx.notify.say(tr("No token of the vocabulary holds “{text}”.", text=text))
+                self._set_missing(text)
 
         def failed(error: ErrorInfo) -> None:
             self._ctx.notify.say(error.message)

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import Table
@@ -314,3 +315,20 @@ def test_a_token_that_the_box_names_is_followed_everywhere(qtbot: QtBot, tmp_pat
     click(panel, 2, 5)
     assert not view.box.text()
     follows(int(panel.grid.ids[2, 5]), 5)
+
+
+def test_what_no_token_contains_is_said_at_the_box(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    view = panel.token
+    before = view.words.text()
+    QTest.keyClicks(view.box, "zzzqqx")
+    QTest.keyClick(view.box, Key.Key_Return)
+    settled(qtbot, panel, bench)
+    assert view.box.property("bad")
+    sentence, voice = view.words.shown()[0]
+    assert (sentence, voice) == ("No token contains ‹zzzqqx›", "red")
+    QTest.keyClick(view.box, Key.Key_Backspace)
+    assert not view.box.property("bad") and view.words.text() == before
+    clear = view.box.findChild(QToolButton)
+    assert clear is not None
+    assert abs(clear.geometry().center().y() - view.box.rect().center().y()) <= 1, "in the middle of its field"
