@@ -27,7 +27,7 @@ from app.i18n import tr
 from app.widgets.heatmap import ZOOM_STEP
 from app.widgets.heatmap_keys import cell_after
 from app.widgets.heatmap_menu import open_menu
-from app.widgets.lens_overlay import PADDING, paint_overlay
+from app.widgets.lens_overlay import PADDING, fitted, paint_overlay
 from app.widgets.lens_sizes import CELL_HEIGHT, Sizes
 from app.widgets.pointed_sheet import PointedSheet
 
@@ -415,7 +415,7 @@ class LensGrid(PointedSheet[Cell]):
                     # On the cell and not at its edge, where it would be lost in the gap of one of the themes.
                     painter.fillRect(rect.adjusted(2, 3, STRIPE + 2 - rect.width(), -3), painter.pen().color())
                 if token not in shown:
-                    shown[token] = metrics.elidedText(self.words.get(token, ""), Qt.TextElideMode.ElideRight, room)
+                    shown[token] = fitted(self.words.get(token, ""), metrics, room)
                 inside = rect.adjusted(PADDING + STRIPE, 0, 0, 0)
                 painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown[token])
 

@@ -129,3 +129,11 @@ def _paint_depths(painter: QPainter, grid: LensGrid, depths: Span) -> None:
         room = QRectF(0, y, grid.side_room - 6, metrics.height())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, grid.depth_name(depth))
     painter.setClipping(False)
+
+
+def fitted(word: str, metrics: QFontMetricsF, room: float) -> str:
+    """A token in the room of a cell: whole; the code of one that draws nothing without U+; else its beginning."""
+    code = f"⟨{word[3:]}" if word.startswith("⟨U+") and word.endswith("⟩") else word
+    if metrics.horizontalAdvance(code) <= room < metrics.horizontalAdvance(word):
+        return code
+    return metrics.elidedText(word, Qt.TextElideMode.ElideRight, room)

@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QWheelEvent
+from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import Table
 from app.panels.lens import LATE_MS, LensPanel
+from app.theme import Theme
 from app.widgets.candidate_table import probability
-from app.widgets.lens_overlay import awaited_words
+from app.widgets.lens_overlay import awaited_words, fitted
 from app.widgets.ticks import figure
 from model.protocol.lens_requests import GetLens
 from tests.app.test_lens_panel import click, settled, shown
@@ -210,3 +211,15 @@ def test_a_run_that_cannot_be_served_exports_what_is_known(
     found: list[Table] = []
     panel.tables(found.extend)
     assert 0 < len(found[0][1]) - 1 == known
+
+
+def test_the_code_of_a_token_that_draws_nothing_stands_whole_in_a_cell(qapp: QApplication) -> None:
+    """⟨U+00A0⟩ was cut to ⟨U+00…, which names no character."""
+    del qapp
+    metrics = QFontMetricsF(Theme("dark").font("mono_small"))
+    room = metrics.horizontalAdvance("⟨00A0⟩") + 1
+    assert room < metrics.horizontalAdvance("⟨U+00A0⟩")
+    assert fitted("⟨U+00A0⟩", metrics, room) == "⟨00A0⟩"
+    assert fitted("⟨U+00A0⟩", metrics, 2 * room) == "⟨U+00A0⟩"
+    assert fitted("·behaviour", metrics, room).endswith("…")
+    assert fitted("⟨E2⟩", metrics, room) == "⟨E2⟩"
