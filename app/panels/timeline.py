@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 SHORT = 300
-CURVE, CURVE_LOW = 112, 66
+CURVE, CURVE_LOW, CURVE_LEAST = 112, 66, 56
 OVER_AND_UNDER = 46
 """Px of the panel that neither curve nor table has: margins, gaps, the line of steps."""
 
@@ -107,7 +107,11 @@ class TimelinePanel(Panel):
         around = self.parentWidget()
         height = min(self.height(), around.height()) if around is not None else self.height()
         tree = 0 if self.tree.isHidden() else self.tree.sizeHint().height() + self.body.spacing()
-        self.curve.setFixedHeight(curve_height(height - tree, self.ctx.theme.px))
+        curve, px = curve_height(height - tree, self.ctx.theme.px), self.ctx.theme.px
+        if tree:  # a little of the curve before the last step is scrolled out of sight
+            over = self.body.minimumSize().height() - self.curve.minimumHeight() + curve - height
+            curve = max(curve - max(over, 0), px(CURVE_LEAST))
+        self.curve.setFixedHeight(curve)
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done([token_table(self.ctx.session), step_table(self.ctx.session)])

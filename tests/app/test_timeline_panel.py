@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.curves import curves
-from app.panels.timeline import TimelinePanel
+from app.panels.timeline import CURVE_LEAST, TimelinePanel
 from app.session import Topic
 from app.theme import Theme
 from tests.app.model_bench import GREEDY, ModelBench
@@ -85,6 +85,9 @@ def test_branches_leave_the_curve_its_place_where_the_panel_is_scrolled(
         assert panel.curve.geometry().bottom() < panel.summary.geometry().top()
     assert len(heights) == 1
     assert requests.count <= 2
+    # Where 10 px are wanting for all of it, the curve gives them: no step is scrolled out of sight.
+    needed = panel.body.minimumSize().height() - panel.curve.height() + bench.ctx.theme.px(CURVE_LEAST)
+    assert (scroll.verticalScrollBar().maximum() == 0) == (needed <= height)
 
 
 def test_the_line_of_steps_counts_a_branch_as_soon_as_it_is_drawn(qtbot: QtBot, tmp_path: Path) -> None:
