@@ -25,7 +25,7 @@ from model.checkpoint.weights import fill, putter, require_whole
 from model.config import DecoderConfig
 from model.costs import parameters_by_part
 from model.device import to_device
-from model.errors import DecoderscopeError, shown
+from model.errors import DecoderscopeError, LackingError, shown
 from model.families import family_for
 from model.layers import lay_out
 from model.protocol.values import NOT_FINITE, ModelInfo
@@ -101,7 +101,9 @@ def open_model(
         raise _unreadable(place, error) from error
 
 
-def _unreadable(place: Place, error: OSError) -> CheckpointError:
+def _unreadable(place: Place, error: OSError) -> DecoderscopeError:
+    if (lacking := LackingError.of(error)) is not None:
+        return lacking
     return CheckpointError(f"{shown(place.label, 300)}: {error.strerror or error}. Check the disk it is on.")
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from model.checkpoint.errors import WeightsCutError
-from model.errors import CancelledError, DecoderscopeError, LackingError
+from model.errors import CancelledError, DecoderscopeError, LackingError, shown_ends
 from model.frame_writer import FrameWriter
 from model.handler_registry import HANDLERS, EngineContext, Handlers
 from model.jobs import Job, PreemptedError, Scheduler
@@ -227,9 +227,10 @@ class Server:
                 return None, lacking
             if type(error).__name__ == "AcceleratorError":
                 return None, DeviceFailedError(method, self._device(), str(error))
+            reason = f"{type(error).__name__}: {shown_ends(str(error), 400)}"  # of a library, as long as it likes
             return None, ErrorInfo(
                 code="internal",
-                message=f"Something went wrong inside the engine during {method}: {type(error).__name__}: {error}",
+                message=f"Something went wrong inside the engine during {method}: {reason}",
                 details=traceback.format_exc(),
             )
 

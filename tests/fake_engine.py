@@ -52,7 +52,7 @@ def open_model(_context: EngineContext, message: OpenModel, job: Job) -> Answer:
 
 
 def _fail(_job: Job) -> Answer:
-    raise ZeroDivisionError("on purpose")
+    raise ZeroDivisionError("on purpose" + ", at length" * 1_000)
 
 
 def _refuse(_job: Job) -> Answer:

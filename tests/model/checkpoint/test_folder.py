@@ -1,5 +1,6 @@
 """Hugging Face-style folders: what opens equals the reference, what does not says why."""
 
+import errno
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from model.checkpoint.errors import BadFileError, CheckpointError, TensorsError, TooBigError, UnsupportedError
 from model.checkpoint.safetensors_folder import INDEX, SINGLE
-from model.errors import CancelledError
+from model.errors import CancelledError, LackingError
 from model.loading import LoadedModel, open_model, plan_model
 from tests.model.checkpoint import files
 
@@ -379,3 +380,17 @@ def test_errors_are_one_sentence_kind(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         open_model(tmp_path / "nowhere" / "model")
     assert "no such file or folder" in str(caught.value)
+
+
+def test_a_system_that_gives_no_more_files_is_not_taken_for_a_bad_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = files.folder(tmp_path / "tiny")
+
+    def none_left(*_: object) -> Path:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+    monkeypatch.setattr("model.loading.open_folder", none_left)
+    for asked in (open_model, plan_model):
+        with pytest.raises(LackingError, match=r"^Too many files are open: raise the limit"):
+            asked(path)
