@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.commands import CommandRegistry
 from app.context import AppContext
@@ -107,6 +108,9 @@ class LocalEngine(QObject):
     def release(self) -> None:
         queue, self._queue = self._queue, []
         for message, options in queue:
+            owner = options.get("owner") or getattr(options.get("on_reply"), "__self__", None)
+            if isinstance(owner, QObject) and not isValid(owner):
+                continue  # as the real one does: nobody is there to be told
             handler = HANDLERS[type(message)]
             try:
                 reply, arrays = handler(self.context, message, LocalJob(options.get("on_part")))  # type: ignore[arg-type]
