@@ -205,6 +205,7 @@ class TabFrames(QObject):
         self._tools = {bar: tools for bar, tools in self._tools.items() if isValid(bar)}
         for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
             if bar not in self._tools:
+                bar.setAccessibleName(tr("Panels"))
                 bar.setDrawBase(False)
                 bar.setExpanding(False)
                 bar.setDocumentMode(True)

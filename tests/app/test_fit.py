@@ -85,6 +85,7 @@ def test_tabs_that_scroll_leave_their_menu_in_sight(
             window.docks[name].raise_()
             qtbot.wait(120)
             [bar] = [bar for bar in window.area.findChildren(QTabBar) if bar.isVisible()]
+            assert bar.accessibleName() == "Panels"
             tools = bar.findChild(TabTools)
             assert tools is not None and tools.crowded
             assert tools.isVisible() and tools.more.isVisible() and bar.rect().contains(tools.geometry())
