@@ -115,7 +115,7 @@ class MainWindow(QMainWindow):
             self.setMenuBar(self.menu)
         self.menu.retranslate()
         self.run_bar = RunBar(self.theme, self.registry)
-        self.banners = BannerBar(self.theme)
+        self.banners = BannerBar(self.theme, getattr(self, "banners", None))
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.run_bar)
         self.addToolBarBreak(Qt.ToolBarArea.TopToolBarArea)
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.banners)

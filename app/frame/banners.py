@@ -26,6 +26,7 @@ class Banner(QWidget):
     the one to close it."""
 
     text = ""
+    ways: tuple[WayOut, ...] = ()
     offers = False
 
     def __init__(self, theme: Theme, voice: str) -> None:
@@ -105,7 +106,8 @@ class Banner(QWidget):
 class BannerBar(QToolBar):
     """Holds the banners; takes no room when there are none."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, before: BannerBar | None = None) -> None:
+        """`before`: the bar whose place this one takes; its notices are shown as they were."""
         super().__init__()
         self._theme = theme
         self.setObjectName("BannerBar")
@@ -121,6 +123,8 @@ class BannerBar(QToolBar):
         self.engine: Banner | None = None
         self.notices: list[Banner] = []
         self.hide()
+        for banner in before.notices if before is not None else ():
+            self.notice(banner.text, banner._voice, *banner.ways)
 
     def sizeHint(self) -> QSize:
         return QSize(200, super().sizeHint().height())
@@ -153,7 +157,7 @@ class BannerBar(QToolBar):
             return
         banner = Banner(self._theme, voice)
         banner.say(text)
-        banner.offers = bool(ways)
+        banner.ways, banner.offers = ways, bool(ways)
         for way in ways:
             if way.choices:
                 banner.add_choices(way.label, [(each.label, self._taking(banner, each)) for each in way.choices])

@@ -506,3 +506,21 @@ def test_no_panel_lies_over_another_in_large_text(
                 assert not a.geometry().intersects(b.geometry()), (name, a.objectName(), b.objectName())
     finally:
         close_window(application)
+
+
+def test_what_was_told_and_offered_outlives_another_language(application: Application, qtbot: QtBot) -> None:
+    ran: list[str] = []
+    application.notify.tell("told")
+    application.notify.warn("warned")
+    application.notify.propose("offered", WayOut(label="Go", run=lambda: ran.append("gone")))
+    before = application.window.banners
+    application.settings.update(language="zh_CN")
+    qtbot.waitUntil(lambda: application.window.banners is not before)
+    banners = application.window.banners
+    assert [(each.text, each._voice) for each in banners.notices] == [
+        ("told", "amber"), ("warned", "red"), ("offered", "accent"),
+    ]  # fmt: skip
+    qtbot.waitUntil(lambda: all(each.isVisible() for each in banners.notices))
+    [button] = [each for each in banners.notices[2].findChildren(QPushButton) if each.text() == "Go"]
+    button.click()
+    assert ran == ["gone"] and [each.text for each in banners.notices] == ["told", "warned"]
