@@ -70,12 +70,14 @@ class EngineState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class CrashInfo:
-    """How an engine was lost: the sentence to show, its exit code and signal where known, the end of its stderr."""
+    """How an engine was lost: the sentence to show, its exit code and signal where known, the end of its stderr, when
+    (seconds since the epoch)."""
 
     sentence: str
     exit_code: int | None
     signal: str
     stderr: str
+    at: float
 
 
 @dataclass(eq=False)
@@ -374,8 +376,9 @@ class EngineClient(QObject):
         signal_name = _signal_name(child)
         finished = child.state() is QProcess.ProcessState.NotRunning and not signal_name
         crash = CrashInfo(
-            sentence=sentence, exit_code=child.exitCode() if finished else None, signal=signal_name, stderr=self.stderr
-        )
+            sentence=sentence, exit_code=child.exitCode() if finished else None, signal=signal_name,
+            stderr=self.stderr, at=time.time(),
+        )  # fmt: skip
         self.crash = crash
         self._forget(child)
         self._set_state(EngineState.LOST, sentence)

@@ -28,12 +28,14 @@ class WayOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """An error as shown: a title, the sentence (what, where, why, what to do), text to copy, buttons."""
+    """An error as shown: a title, the sentence (what, where, why, what to do), text to copy, buttons. `expanded`: the
+    text is seen at once."""
 
     title: str
     message: str
     details: str = ""
     ways_out: tuple[WayOut, ...] = ()
+    expanded: bool = False
 
 
 class Notifier(QObject):

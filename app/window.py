@@ -311,7 +311,7 @@ class MainWindow(QMainWindow):
         if session.engine_status == "lost":
             kept = tr("The prompt, {n} tokens and all settings are kept.", n=session.length)
             crash = session.engine.crash
-            details = (lambda: self.sheets.trouble(_crash_trouble(crash))) if crash else None
+            details = (lambda: self.sheets.engine(crash)) if crash else None
             self.banners.engine_lost(f"{session.engine.message} {kept}", session.restart_engine, details)
         elif session.engine_status == "silent":
             self.banners.engine_lost(session.engine.message, session.restart_engine, None)
@@ -490,11 +490,3 @@ class MainWindow(QMainWindow):
 
 def _quit() -> None:
     QApplication.quit()
-
-
-def _crash_trouble(crash: object) -> Trouble:
-    return Trouble(
-        title=tr("The engine stopped"),
-        message=str(getattr(crash, "sentence", "")),
-        details=str(getattr(crash, "stderr", "")),
-    )

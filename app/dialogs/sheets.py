@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QPoint
     from PySide6.QtWidgets import QDialog
 
+    from app.engine import CrashInfo
     from app.notify import Trouble
     from app.window import MainWindow
 
@@ -46,6 +47,13 @@ class Sheets:
         dialog = ErrorDialog(window.theme, trouble, window, about=versions(engine))
         dialog.finished.connect(lambda _result: QTimer.singleShot(0, window, self._next_trouble))
         _show(dialog)
+
+    def engine(self, crash: CrashInfo) -> None:
+        """How the engine was lost."""
+        from app.frame.engine_trouble import crash_trouble  # noqa: PLC0415
+
+        assert self._window.ctx is not None
+        self.trouble(crash_trouble(crash, self._window.ctx.session))
 
     def open_model(self, source: str = "") -> None:
         """Which model to open."""

@@ -14,6 +14,7 @@ from shiboken6 import isValid
 
 from app.frame.pages import EmptyState
 from app.i18n import tr
+from app.panels.veil import Veil, subject
 from app.state.lost_run import UNSERVED, no_model
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Panel(QWidget):
         self._pending: set[str] = set()
         self._ask_count, self._unanswered, self._to_come = 0, set[int](), set[int]()
         self.behind = self.unserved = False
+        self._served: dict[str, object] = {}
+        self._veil: Veil | None = None
         self._late = QTimer(self)
         self._late.setSingleShot(True)
         self._late.setInterval(BEHIND_MS)
@@ -179,13 +182,20 @@ class Panel(QWidget):
         priority: Priority = "interactive",
     ) -> object:
         """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
-        has been replaced; a newer request in the same `slot` replaces one that has not started."""
-        run_id = self.ctx.session.run_id
+        has been replaced; a newer request in the same `slot` replaces one that has not started. What can't be had
+        leaves what is drawn only where that was an answer to the same, or the request is of no view: it has no slot,
+        or is of a cell that the mouse is over."""
+        session = self.ctx.session
+        run_id = session.run_id
+        asked = (run_id, session.current_node, session.length, subject(message))
 
         def failed(error: ErrorInfo) -> None:
-            if error.code in UNSERVED:
-                self.set_unserved(unserved=True)
+            self._missed(error, slot, asked)
             (on_error or _ignore)(error)
+
+        def replied(*args: Any) -> None:
+            self._served[slot] = asked
+            on_reply(*args)
 
         number = self._ask_count = self._ask_count + 1
 
@@ -209,7 +219,7 @@ class Panel(QWidget):
 
         pending = self.ctx.engine.request(
             message,
-            on_reply=guarded(on_reply, last=True),
+            on_reply=guarded(replied, last=True),
             on_part=guarded(on_part),
             on_progress=guarded(on_progress),
             on_error=guarded(failed, last=True),
@@ -224,6 +234,11 @@ class Panel(QWidget):
         return pending
 
     # machinery
+
+    def _missed(self, error: ErrorInfo, slot: str, asked: object) -> None:
+        views = bool(slot) and not slot.startswith("cell")
+        if error.code in UNSERVED and views and self._served.get(slot) != asked:
+            self.set_unserved(unserved=True)
 
     def mark(self, *names: str) -> None:
         """Notes that something this panel shows has changed; redrawn at the next frame it is visible."""
@@ -267,6 +282,8 @@ class Panel(QWidget):
         super().resizeEvent(event)
         if self._empty is not None:
             self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
+        if self._veil is not None:
+            self._veil.setGeometry(self.rect())
         self.look_again()
 
     def _cover(self) -> None:
@@ -284,6 +301,19 @@ class Panel(QWidget):
             self._empty.hide()
             self._empty.deleteLater()
             self._empty = None
+        drawn = bool(self.needs and self._served) and self._empty is None
+        self._dim(dimmed=drawn and str(session.engine_status) == "lost")
+
+    def _dim(self, *, dimmed: bool) -> None:
+        """Lays the veil over what the engine has drawn, or takes it away."""
+        if dimmed and self._veil is None:
+            self._veil = Veil(self.ctx.theme, self)
+            self._veil.setGeometry(self.rect())
+            self._veil.show()
+        elif not dimmed and self._veil is not None:
+            self._veil.hide()
+            self._veil.deleteLater()
+            self._veil = None
 
     def _answered(self, number: int) -> None:
         self._unanswered.discard(number)
@@ -323,7 +353,8 @@ def show_waiting(empty: EmptyState, session: Session) -> None:
     if status in {"off", "starting"}:
         empty.show_text("engine", tr("Starting the engine …"), share=-1)
     elif status == "lost":
-        empty.show_text("warning", session.engine.message, action=tr("Restart the engine"), run=session.restart_engine)
+        # Why, and the way out, are said once, over all panels.
+        empty.show_text("engine", tr("Not read before the engine stopped."))
     elif session.busy and session.phase in {"opening", "prefill"}:
         share = progress.done / progress.total if progress and progress.total else -1
         what = progress.what if progress and progress.what else session.progress_title

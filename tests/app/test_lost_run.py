@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -19,7 +21,9 @@ from app.dialogs.error import ErrorDialog
 from app.frame.pages import EmptyState
 from app.main import Application
 from app.notify import WayOut
+from app.panels.veil import Veil
 from app.session import Session
+from app.settings import log_folder
 from app.state.autosave import EVENT, NAME, Saved, read_saved, saved_of
 from app.state.bring_back import MAX_LOST, offer_lost
 from app.state.lost_run import Return
@@ -115,6 +119,13 @@ def test_without_an_engine_no_number_stands_under_another_name(window: Applicati
     qtbot.waitUntil(settled, timeout=TIMEOUT)
     kill(window, qtbot)
     assert not covered(window, "attention") and not covered(window, "sampling")  # what is shown is what is chosen
+    shown = panel(window, "attention")
+    size = shown.size()
+    window.window.resize(window.window.width() - 90, window.window.height() - 90)
+    qtbot.waitUntil(lambda: shown.size() != size and shown.settled, timeout=TIMEOUT)
+    assert not covered(window, "attention")  # of another size, it is still the same that is drawn
+    veil = shown.findChild(Veil)
+    assert veil is not None and veil.isVisible() and veil.geometry() == shown.rect()
     session.selection.set_layer(0 if session.selection.layer else 1)
     qtbot.waitUntil(lambda: covered(window, "attention"), timeout=TIMEOUT)
     session.set_sampler(temperature=1.7)
@@ -126,6 +137,29 @@ def test_without_an_engine_no_number_stands_under_another_name(window: Applicati
     assert len(session.path_nodes()) == 3
     qtbot.waitUntil(lambda: not session.sampling.unserved, timeout=TIMEOUT)
     assert session.sampler.temperature == 1.7
+
+
+def test_why_the_engine_stopped_is_said_once_and_its_details_are_all_that_is_known(
+    window: Application, qtbot: QtBot
+) -> None:
+    session = session_of(window)
+    kill(window, qtbot)
+    session.selection.set_layer(0 if session.selection.layer else 1)
+    qtbot.waitUntil(lambda: covered(window, "attention"), timeout=TIMEOUT)
+    inside = panel(window, "attention").findChildren(QPushButton)
+    assert not [each for each in inside if each.text() == "Restart the engine"]
+    assert len(offers(window, "Restart the engine")) == 1
+    press(window, "Details")
+    [dialog] = window.window.findChildren(ErrorDialog)
+    assert session.hello is not None
+    details = dialog.details.toPlainText()
+    assert dialog.details.isVisible()
+    for part in ("ended by: SIGKILL", f"process: {session.hello.pid}", str(log_folder()), time.strftime("%Y-%m-%d"),
+                 "torch", "engine process:", "What the engine wrote last:\n"):  # fmt: skip
+        assert part in details, part
+    dialog.copy.click()
+    assert details.split("\n\n")[0] in QGuiApplication.clipboard().text()
+    dialog.close()
 
 
 def test_a_restore_that_is_stopped_leaves_no_run_that_looks_alive(
