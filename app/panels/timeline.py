@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 SHORT = 300
-CURVE, CURVE_LOW, CURVE_LEAST = 112, 66, 56
+CURVE, CURVE_LOW, CURVE_LEAST = 112, 58, 56
 OVER_AND_UNDER = 46
 """Px of the panel that neither curve nor table has: margins, gaps, the line of steps."""
 

@@ -29,7 +29,7 @@ from app.widgets.pointed_sheet import PointedSheet
 if TYPE_CHECKING:
     from app.theme import Theme
 
-GAP, ROW_GAP, PADDING, RADIUS = 4, 4, 4, 4
+GAP, ROW_GAP, TIGHT_GAP, PADDING, RADIUS = 4, 4, 2, 4, 4
 Key = Qt.Key
 
 
@@ -96,6 +96,8 @@ class TokenStrip(PointedSheet[int]):
         self._selected: int | None = None
         self._marked = (0, 0)
         self._flow: Flow | None = None
+        self._gap = ROW_GAP
+        """Px between rows: fewer where that shows one row more of those that have no room."""
         self._first, self._top = 0, 0.0
         """The row that is drawn at the top, and px of the rows above it."""
         self.verticalScrollBar().valueChanged.connect(self._scroll)
@@ -171,7 +173,7 @@ class TokenStrip(PointedSheet[int]):
         """Where chip `index` is drawn, in the viewport."""
         layout = self._layout()
         row = int(layout.row[index])
-        bottom = float(layout.tops[row + 1]) - ROW_GAP - self._top
+        bottom = float(layout.tops[row + 1]) - self._gap - self._top
         height = self._chip_height()
         return QRectF(float(layout.left[index]), bottom - height, float(layout.width[index]), height)
 
@@ -184,12 +186,12 @@ class TokenStrip(PointedSheet[int]):
     def rows_shown(self) -> range:
         """The rows that show whole from the first one in sight; at least that one."""
         tops, first = self._layout().tops, self._first
-        end = int(np.searchsorted(tops[1:], tops[first] + self.viewport().height() + ROW_GAP, side="right"))
+        end = int(np.searchsorted(tops[1:], tops[first] + self.viewport().height() + self._gap, side="right"))
         return range(first, min(max(end, first + 1), len(tops) - 1))
 
     def rows_in(self, height: int) -> int:
         """Rows of tokens without characters over them that show whole in so many px, one at least."""
-        return max(1, int((height + ROW_GAP) // (self._chip_height() + ROW_GAP)))
+        return max(1, int((height + TIGHT_GAP) // (self._chip_height() + TIGHT_GAP)))
 
     def height_of(self, rows: int) -> int:
         """Px that so many of these rows take."""
@@ -359,7 +361,7 @@ class TokenStrip(PointedSheet[int]):
                 line=max(20.0, self.viewport().width() - 1.0),
                 gap=GAP,
                 row_height=self._chip_height(),
-                row_gap=ROW_GAP,
+                row_gap=self._gap,
                 glue=np.array(glue, dtype=np.int64),
                 tall=np.array(tall, dtype=np.int64),
                 extra=self._head_height(),
@@ -367,10 +369,14 @@ class TokenStrip(PointedSheet[int]):
         return self._flow
 
     def _relayout(self) -> None:
-        self._flow = None
-        bar, height = self.verticalScrollBar(), self.viewport().height()
+        self._flow, self._gap = None, ROW_GAP
+        bar, height, chip = self.verticalScrollBar(), self.viewport().height(), self._chip_height()
+        if self._pieces and self._layout().height - ROW_GAP > height:
+            loose, tight = ((height + gap) // (chip + gap) for gap in (ROW_GAP, TIGHT_GAP))
+            if tight > loose:
+                self._flow, self._gap = None, TIGHT_GAP
         bar.setPageStep(height)
-        bar.setSingleStep(round(self._chip_height() + ROW_GAP))
+        bar.setSingleStep(round(chip + self._gap))
         rows = len(self._layout().tops) - 1 if self._pieces else 0
         bar.setRange(0, round(self._layout().tops[self._first_before(rows - 1)]) if rows else 0)
         self._scroll()
@@ -378,7 +384,7 @@ class TokenStrip(PointedSheet[int]):
     def _first_before(self, row: int) -> int:
         """The first row from which on `row` is still whole."""
         tops = self._layout().tops
-        least = tops[row + 1] - ROW_GAP - self.viewport().height()
+        least = tops[row + 1] - self._gap - self.viewport().height()
         return min(row, int(np.searchsorted(tops[:-1], least, side="left")))
 
     def _scroll(self) -> None:
