@@ -17,12 +17,21 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n import tr
+from app.plain import one_line
 
 if TYPE_CHECKING:
     from app.notify import Trouble
     from app.theme import Theme
 
 from app.dialogs.label import label
+
+MAX_TITLE, MAX_MESSAGE, MAX_LINES = 100, 2_000, 16  # characters and lines shown; what is copied is whole
+
+
+def beginning(text: str) -> str:
+    """A message in the room a dialog has: its first lines, with … where there are more."""
+    shown = "\n".join(text[:MAX_MESSAGE].splitlines()[:MAX_LINES])
+    return shown if shown == text else f"{shown.rstrip()} …"
 
 
 class ErrorDialog(QDialog):
@@ -43,9 +52,9 @@ class ErrorDialog(QDialog):
         picture = QLabel()
         picture.setPixmap(theme.pixmap("warning", "red", 22, 2))
         head.addWidget(picture)
-        head.addWidget(label(trouble.title, "title"), 1)
+        head.addWidget(label(one_line(trouble.title, MAX_TITLE), "title"), 1)
         column.addLayout(head)
-        self.message = label(trouble.message, wrap=True)
+        self.message = label(beginning(trouble.message), wrap=True)
         self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         column.addWidget(self.message)
         self.details = QPlainTextEdit("\n\n".join(filter(None, (trouble.details, about))))

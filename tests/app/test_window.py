@@ -239,6 +239,20 @@ def test_an_error_says_what_where_and_what_to_do(application: Application, qtbot
     assert done == ["cut"]
 
 
+@pytest.mark.parametrize("text", ["line\n" * 5_000, "x" * 100_000, "word " * 20_000])
+def test_an_error_of_any_length_fits_the_screen_and_is_copied_whole(
+    application: Application, qtbot: QtBot, text: str
+) -> None:
+    application.notify.fail(Trouble(title="T" * 500, message=text))
+    (dialog,) = dialogs("error-dialog")
+    qtbot.waitExposed(dialog)
+    assert dialog.height() < 700 and dialog.width() <= 700
+    [copied] = [button for button in dialog.findChildren(QPushButton) if button.text() == "Copy details"]
+    copied.click()
+    assert text.strip() in application.qt.clipboard().text()
+    dialog.close()
+
+
 def test_an_absent_model_gives_three_choices(application: Application) -> None:
     window = application.window
     assert application.ctx is not None
