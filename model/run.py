@@ -432,6 +432,8 @@ class Run:
                 progress("running steps again", done, len(nodes), "tokens")
             if node.id != self.tree.next_id:
                 raise BadValueError("id of a recorded step", node.id, f"{self.tree.next_id}, the next in order")
+            if not 0 <= node.draw < 1:
+                raise BadValueError("draw of a recorded step", node.draw, "from 0 to below 1")
             self._check_token(node.token_id)
             self.seek(node.parent, yield_point=yield_point)
             if self.length >= self.config.n_ctx:

@@ -125,8 +125,8 @@ class Node:
 
     `parent` is the node whose logits were sampled. Prompt tokens are nodes 0 … n_prompt - 1, never listed as `Node`s.
     `logprob`: natural log of the token's raw probability; `p`: its probability after the sampler (1 when greedy);
-    `entropy`: of the raw distribution, nats; `draw` in [0, 1); `ms`: measured wall time of sampling plus the forward
-    pass of the token; `forced`: chosen by hand (a branch), not by the draw.
+    `entropy`: of the raw distribution, nats; `draw` in [0, 1); `ms`: measured time of sampling plus the forward
+    pass of the token, on CUDA by the device's clock; `forced`: chosen by hand (a branch), not by the draw.
     """
 
     id: int

@@ -358,6 +358,16 @@ def test_a_recorded_run_is_restored_as_it_was() -> None:
         broken.restore(run.prompt_ids, state.nodes[1:], run.current)
 
 
+@pytest.mark.parametrize("draw", [1.0, -0.1, 1e9, float("nan")])
+def test_a_recorded_draw_that_is_none_is_refused(draw: float) -> None:
+    _, model = llama()
+    run = run_of(model, random_ids(8))
+    run.generate(2, SAMPLED)
+    first, second = run.state().nodes
+    with pytest.raises(BadValueError, match="draw of a recorded step"):
+        Run(model, budget_bytes=1 << 30).restore(run.prompt_ids, [first, replace(second, draw=draw)], run.current)
+
+
 def test_state_reports_new_nodes_once_and_true_bytes() -> None:
     _, model = llama()
     run = run_of(model, random_ids(8))
