@@ -296,7 +296,7 @@ class Panel(QWidget):
                 self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
                 self._empty.show()
                 self._empty.raise_()
-            show_waiting(self._empty, session)
+            show_waiting(self._empty, session, leads=self.area == "center")
         elif self._empty is not None:
             self._empty.hide()
             self._empty.deleteLater()
@@ -347,18 +347,19 @@ class Panel(QWidget):
 _WAITING_TOPICS = frozenset({"ENGINE", "MODEL", "RUN", "PROGRESS"})
 
 
-def show_waiting(empty: EmptyState, session: Session) -> None:
-    """Says why there is nothing to show yet, and what a person can do about it."""
+def show_waiting(empty: EmptyState, session: Session, *, leads: bool = True) -> None:
+    """Says why there is nothing to show yet, and what a person can do about it. `leads`: with the bar of what is under
+    way, of which one in the window is enough."""
     status, progress = str(session.engine_status), session.progress
     if status in {"off", "starting"}:
-        empty.show_text("engine", tr("Starting the engine …"), share=-1)
+        empty.show_text("engine", tr("Starting the engine …"), share=-1 if leads else None)
     elif status == "lost":
         # Why, and the way out, are said once, over all panels.
         empty.show_text("engine", tr("Not read before the engine stopped."))
     elif session.busy and session.phase in {"opening", "prefill"}:
         share = progress.done / progress.total if progress and progress.total else -1
         what = progress.what if progress and progress.what else session.progress_title
-        empty.show_text("engine", what, share=share)
+        empty.show_text("engine", what, share=share if leads else None)
     elif session.model is None:
         empty.show_text("folder", tr("No model is open."))
     elif not session.desk.loaded and session.run is None:

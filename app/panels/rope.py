@@ -35,7 +35,7 @@ from app.widgets.rotary_planes import PlaneGrid, Planes, PlaneView
 from app.widgets.segmented import Segmented
 from app.widgets.sign_colours import SIGNS
 from app.widgets.tick_menu import TickMenu
-from app.widgets.ticks import figure, short
+from app.widgets.ticks import figure
 from app.widgets.value_combo import Choice, ValueCombo
 from model.protocol.rope_requests import GetRope, RopeReply
 
@@ -252,7 +252,7 @@ class RopePanel(Panel):
                    gives_way=True),
             Column(name=tr("adds to q·k"), texts=[figure(float(v), 3) for v in planes.share]),
             Column(name="", bars=planes.share / np.float32(most), colours=SIGNS),
-            Column(name=tr("λ, positions"), texts=[short(float(v)) for v in planes.wavelength]),
+            Column(name=tr("λ, positions"), texts=[figure(float(v), 3) for v in planes.wavelength]),
             Column(name=tr("q angle"), texts=[figure(float(v), 3) for v in planes.q_angle]),
             Column(name=tr("k angle"), texts=[figure(float(v), 3) for v in planes.k_angle]),
             Column(name="‖q‖", texts=[figure(float(np.hypot(*v)), 3) for v in planes.q_after]),

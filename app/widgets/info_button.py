@@ -83,12 +83,16 @@ class InfoButton(QAbstractButton):
         self.setToolTip(tr("What is shown here"))
 
     def open(self) -> InfoPopup:
-        """Opens the explanation under the button, inside the screen."""
+        """Opens the explanation under the button, inside the screen; over it where there is no room for that: what it
+        explains stays in sight."""
         popup = InfoPopup(self._theme, self._title, self._text, self, self._picture())
         popup.adjustSize()
         corner = self.mapToGlobal(QPoint(self.width(), self.height() + 4)) - QPoint(popup.width(), 0)
         available = self.screen().availableGeometry()
         corner.setX(max(available.left(), min(corner.x(), available.right() - popup.width())))
+        over = self.mapToGlobal(QPoint(0, -4)).y() - popup.height()
+        if corner.y() > available.bottom() - popup.height() and over >= available.top():
+            corner.setY(over)
         corner.setY(max(available.top(), min(corner.y(), available.bottom() - popup.height())))
         popup.move(corner)
         popup.show()

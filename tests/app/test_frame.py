@@ -16,6 +16,7 @@ from app.dialogs.ask import AskDialog, NameDialog
 from app.dialogs.preferences import PreferencesDialog
 from app.frame.pages import Choice
 from app.main import Application
+from app.session import Session
 from app.widgets.form_combo import FormCombo
 from app.widgets.form_spin import FormSpin
 from app.widgets.tick_menu import TickMenu
@@ -167,3 +168,16 @@ def test_no_button_has_the_focus_in_a_panel_that_begins_to_float(application: Ap
     qtbot.wait(100)
     assert not any(button.hasFocus() for button in dock.bar.findChildren(QToolButton))
     assert dock.focusWidget() is None or dock.focusWidget() is dock
+
+
+def test_what_is_under_way_has_one_bar_however_many_panels_wait(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "engine_status", property(lambda _session: "starting"))
+    monkeypatch.setattr(Session, "run", None)
+    panels = [dock.panel for dock in application.window.docks.values() if dock.panel.needs == "run"]
+    assert len(panels) > 3
+    for panel in panels:
+        panel._cover()
+        assert panel._empty is not None and panel._empty.sentence.text()
+        assert panel._empty.bar.isHidden() == (panel.area != "center")

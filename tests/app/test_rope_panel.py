@@ -335,3 +335,10 @@ def test_a_caption_over_the_planes_is_no_plane(qtbot: QtBot, tmp_path: Path) -> 
         assert grid.position_at(grid.cell(pair).center()) == pair
         assert grid.rect().contains(grid.cell(pair).toAlignedRect().adjusted(1, 1, -1, -1))
     assert grid.position_at(QPointF(4, grid.head / 2)) is None
+
+
+def test_one_column_s_figures_have_as_many_digits(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = shown(qtbot, tmp_path, llama()[1])
+    column = next(column for column in panel.table._model.columns if column.name == "λ, positions")
+    assert panel.planes is not None
+    assert list(column.texts) == [figure(float(v), 3) for v in panel.planes.wavelength]

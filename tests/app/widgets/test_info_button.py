@@ -48,3 +48,16 @@ def test_every_panel_explains_itself_with_its_picture(
     assert (surface.lightness() < 128) == (choice == "dark")
     assert button.screen().availableGeometry().contains(popup.geometry())
     QTest.keyClick(popup, Key.Key_Escape)
+
+
+def test_what_a_low_button_explains_stays_in_sight(qtbot: QtBot, theme: Theme) -> None:
+    button = InfoButton(theme, "KV cache", "One.\n\nTwo.")
+    qtbot.addWidget(button)
+    available = button.screen().availableGeometry()
+    button.move(available.center().x(), available.bottom() - 60)
+    button.show()
+    qtbot.waitExposed(button)
+    popup = button.open()
+    assert available.contains(popup.geometry())
+    assert popup.geometry().bottom() < button.mapToGlobal(button.rect().topLeft()).y(), "over the button, not under it"
+    popup.close()
