@@ -55,12 +55,10 @@ def read_config(values: Mapping[str, Any]) -> DecoderConfig:
 
 
 def gguf_to_config(
-    meta: Mapping[str, Any], _tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
+    meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A BLOOM config.json from GGUF metadata."""
-    found = gguf_config(meta, names, arch="bloom", model_type="bloom", tied=True)
-    found["layer_norm_epsilon"] = meta.get("bloom.attention.layer_norm_epsilon")
-    return found
+    return gguf_config(meta, names, tensors, arch="bloom", model_type="bloom", tied=True, norm="layer")
 
 
 def gguf_names(config: DecoderConfig) -> dict[str, str]:

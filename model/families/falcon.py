@@ -86,10 +86,10 @@ def rules(config: DecoderConfig) -> list[TensorRule]:
 
 
 def gguf_to_config(
-    meta: Mapping[str, Any], _tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
+    meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Falcon config.json from GGUF metadata (llama.cpp writes only the parallel, rotary ones)."""
-    found = gguf_config(meta, names, arch="falcon", model_type="falcon", tied=True)
+    found = gguf_config(meta, names, tensors, arch="falcon", model_type="falcon", tied=True, norm="layer")
     two_norms = names is not None and "blk.0.attn_norm_2.weight" in names
     n_kv_heads = ConfigReader(found).size("n_kv_heads", "num_key_value_heads", default=1)
     return found | {
@@ -97,7 +97,6 @@ def gguf_to_config(
         "new_decoder_architecture": two_norms or n_kv_heads > 1,
         "num_ln_in_parallel_attn": 2 if two_norms else 1,
         "ffn_hidden_size": found.get("intermediate_size"),
-        "layer_norm_epsilon": meta.get("falcon.attention.layer_norm_epsilon"),
         "bias": names is not None and "blk.0.attn_qkv.bias" in names,
     }
 

@@ -49,10 +49,10 @@ def subtract_one(name: str, tensor: Tensor, config: DecoderConfig) -> Tensor:  #
 
 
 def gguf_to_config(
-    meta: Mapping[str, Any], _tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
+    meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Gemma config.json from GGUF metadata."""
-    return gguf_config(meta, names, arch="gemma", model_type="gemma", tied=True)
+    return gguf_config(meta, names, tensors, arch="gemma", model_type="gemma", tied=True)
 
 
 GEMMA = Family(

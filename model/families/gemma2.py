@@ -11,7 +11,14 @@ from torch import Tensor
 from model.config import DecoderConfig, LayerKind
 from model.families.base import Family, GGUFMap
 from model.families.gemma import gemma_fields, subtract_one
-from model.families.gguf_layout import LAYER_NAMES, SANDWICH_NAMES, gguf_config, gguf_head_size, gguf_names
+from model.families.gguf_layout import (
+    LAYER_NAMES,
+    SANDWICH_NAMES,
+    gguf_config,
+    gguf_head_size,
+    gguf_layer_types,
+    gguf_names,
+)
 from model.families.llama_layout import IGNORED, SANDWICH_NORMS, llama_rules
 from model.families.reading import ConfigReader
 
@@ -35,12 +42,18 @@ def read_config(values: Mapping[str, Any]) -> DecoderConfig:
 
 
 def gguf_to_config(
-    meta: Mapping[str, Any], _tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
+    meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Gemma 2 config.json from GGUF metadata, which does not state the query scale: 27B's differs from 1/√d_head."""
-    found = gguf_config(meta, names, arch="gemma2", model_type="gemma2", tied=True)
-    found["attn_logit_softcapping"] = meta.get("gemma2.attn_logit_softcapping")
-    found["final_logit_softcapping"] = meta.get("gemma2.final_logit_softcapping")
+    found = gguf_config(meta, names, tensors, arch="gemma2", model_type="gemma2", tied=True)
+    found["layer_types"] = gguf_layer_types(meta, found, arch="gemma2", period=2)
+    theta = found["rope_theta"]
+    ConfigReader(meta).refuse(
+        "gemma2.rope.freq_base_swa", unless=theta, why=f"{theta:g}, as of the layers that see all"
+    )
+    for name in ("attn_logit_softcapping", "final_logit_softcapping"):
+        if f"gemma2.{name}" in meta:
+            found[name] = meta[f"gemma2.{name}"]
     is_27b = found.get("num_hidden_layers") == 46
     found["query_pre_attn_scalar"] = gguf_head_size(found) if is_27b else found.get("head_dim", 256)
     return found

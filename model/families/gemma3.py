@@ -21,8 +21,8 @@ from model.families.gguf_layout import (
     SANDWICH_NAMES,
     gguf_config,
     gguf_head_size,
+    gguf_layer_types,
     gguf_names,
-    gguf_rope_scaling,
 )
 from model.families.llama_layout import IGNORED, SANDWICH_NORMS, llama_rules
 from model.families.reading import ConfigReader, read_rope
@@ -58,7 +58,6 @@ def read_config(values: Mapping[str, Any]) -> DecoderConfig:
         rope_sliding=local,
         qk_norm="head",
         attn_scale=reader.number("query_pre_attn_scalar", default=256) ** -0.5,
-        attn_softcap=reader.maybe_number("attn_logit_softcapping"),
         logit_softcap=reader.maybe_number("final_logit_softcapping"),
         sliding_window=reader.whole("sliding_window", high=1 << 31, default=4096),
         layer_kinds=reader.layer_kinds(n_layers, kinds),
@@ -81,11 +80,10 @@ def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Gemma 3 config.json from GGUF metadata. The query scale is 1/√d_head, except for 27B (62 layers)."""
-    found = gguf_config(meta, names, arch="gemma3", model_type="gemma3_text", tied=True)
-    scaling = gguf_rope_scaling(meta, tensors or {}, arch="gemma3")
-    theta = found.get("rope_theta", THETA)
+    found = gguf_config(meta, names, tensors, arch="gemma3", model_type="gemma3_text", tied=True)
+    scaling = found.pop("rope_scaling") or {"rope_type": "default"}
     found["rope_parameters"] = {
-        "full_attention": {"rope_type": "default", **(scaling or {}), "rope_theta": theta},
+        "full_attention": scaling | {"rope_theta": found["rope_theta"]},
         "sliding_attention": {
             "rope_type": "default",
             "rope_theta": meta.get("gemma3.rope.freq_base_swa", LOCAL_THETA),
@@ -94,9 +92,9 @@ def gguf_to_config(
     found["final_logit_softcapping"] = meta.get("gemma3.final_logit_softcapping")
     is_27b = found.get("num_hidden_layers") == 62
     found["query_pre_attn_scalar"] = gguf_head_size(found) if is_27b else found.get("head_dim", 256)
-    if "sliding_window" not in found:
-        found["sliding_window_pattern"] = 1
-    return found
+    if found.get("sliding_window", 0) == 0:
+        return found | {"sliding_window": None, "sliding_window_pattern": 1}
+    return found | {"layer_types": gguf_layer_types(meta, found, arch="gemma3", period=PATTERN)}
 
 
 def gguf_tensor_names(config: DecoderConfig) -> dict[str, str]:

@@ -10,13 +10,17 @@ from typing import Any
 
 from torch import Tensor
 
-from model.config import LIMITS, ConfigError, DecoderConfig
+from model.config import LIMITS, ConfigError, DecoderConfig, NormKind
 from model.families.reading import ConfigReader
 
 ROPE_FREQS = "rope_freqs.weight"
 LONG_FACTORS, SHORT_FACTORS = "rope_factors_long.weight", "rope_factors_short.weight"
 CONFIG_TENSORS = (ROPE_FREQS, LONG_FACTORS, SHORT_FACTORS)
 
+_EPSILONS: Mapping[NormKind, tuple[str, ...]] = {
+    "rms": ("rms_norm_eps",),
+    "layer": ("layer_norm_epsilon", "layer_norm_eps"),
+}
 _SCALINGS = {kind: kind for kind in ("none", "linear", "yarn")}
 _UNHEARD = {"attn_factor": 1.0, "yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_log_multiplier": 0.0}
 
@@ -44,18 +48,22 @@ TOP_NAMES = {
 def gguf_config(
     meta: Mapping[str, Any],
     names: Collection[str] | None,
+    tensors: Mapping[str, Tensor] | None = None,
     *,
     arch: str,
     model_type: str,
     tied: bool = False,
     whole_heads: bool = True,
+    norm: NormKind = "rms",
 ) -> dict[str, Any]:
-    """The config.json fields that GGUF metadata states for every architecture; absent ones are left out.
+    """The config.json fields that GGUF metadata states for every architecture, with llama.cpp's own defaults.
 
     Whether the head is tied shows only in the tensors' names: no `output.weight` means tied. `tied` counts where the
-    names are not given. `whole_heads`: all of a head is rotated. Raises ConfigError for what would make other numbers
-    and is not heard: a part of a head where it should be the whole, attention to later tokens.
+    names are not given. `whole_heads`: all of a head is rotated. Raises ConfigError for what llama.cpp demands and is
+    not there, and for what would make other numbers and is not heard: a part of a head where it should be the whole,
+    attention to later tokens.
     """
+    reader = ConfigReader(meta)
 
     def key(name: str) -> Any:
         return meta.get(f"{arch}.{name}")
@@ -68,20 +76,22 @@ def gguf_config(
         "num_hidden_layers": key("block_count"),
         "intermediate_size": key("feed_forward_length"),
         "num_attention_heads": key("attention.head_count"),
-        "num_key_value_heads": key("attention.head_count_kv"),
-        "head_dim": key("attention.key_length"),
-        "max_position_embeddings": key("context_length"),
-        "rms_norm_eps": key("attention.layer_norm_rms_epsilon"),
-        "rope_theta": key("rope.freq_base"),
+        "max_position_embeddings": reader.size("n_ctx", f"{arch}.context_length"),
         "sliding_window": key("attention.sliding_window"),
         "tie_word_embeddings": tied if names is None else "output.weight" not in names,
     }
     found = {name: value for name, value in fields.items() if value is not None}
-    ConfigReader(meta).refuse(f"{arch}.attention.causal", unless=True, why="true: attention to earlier tokens only")
-    rotated = f"{arch}.rope.dimension_count"
-    if whole_heads and rotated in meta:
-        d_head = ConfigReader(found).size("d_head", "head_dim", default=gguf_head_size(found))
-        ConfigReader(meta).refuse(rotated, unless=d_head, why=f"{d_head}, the size of a head")
+    found["num_key_value_heads"] = meta.get(f"{arch}.attention.head_count_kv", found.get("num_attention_heads"))
+    found["head_dim"] = reader.size("d_head", f"{arch}.attention.key_length", default=gguf_head_size(found))
+    found["rope_theta"] = meta.get(f"{arch}.rope.freq_base", 10_000.0)
+    found["rope_scaling"] = gguf_rope_scaling(meta, tensors or {}, arch=arch)
+    epsilon = reader.number(f"{arch}.attention.layer_norm_{'rms_' if norm == 'rms' else ''}epsilon")
+    found |= dict.fromkeys(_EPSILONS[norm], epsilon)
+    reader.refuse(f"{arch}.attention.causal", unless=True, why="true: attention to earlier tokens only")
+    if whole_heads:
+        reader.refuse(
+            f"{arch}.rope.dimension_count", unless=found["head_dim"], why=f"{found['head_dim']}, the size of a head"
+        )
     return found
 
 
@@ -91,21 +101,43 @@ def gguf_head_size(found: Mapping[str, Any]) -> int:
     return max(1, reader.size("d_model", "hidden_size") // reader.size("n_heads", "num_attention_heads"))
 
 
+def gguf_layer_types(meta: Mapping[str, Any], found: Mapping[str, Any], *, arch: str, period: int) -> list[str]:
+    """`layer_types` of an architecture whose every `period`-th layer is full unless the file says otherwise, by another
+    period or layer by layer. Raises ConfigError."""
+    n_layers = ConfigReader(found).size("n_layers", "num_hidden_layers")
+    reader, name = ConfigReader(meta), f"{arch}.attention.sliding_window_pattern"
+    slides = meta.get(name)
+    if not isinstance(slides, list):
+        every = reader.whole(name, high=LIMITS["n_layers"][1], default=period)
+        slides = [(layer + 1) % every > 0 for layer in range(n_layers)]
+    if len(slides) != n_layers or not all(isinstance(each, bool) for each in slides):
+        raise ConfigError(name, slides, f"a period, or true or false for each of {n_layers} layers")
+    reader.refuse(
+        f"{arch}.rope.dimension_count_swa", unless=found["head_dim"], why=f"{found['head_dim']}, the size of a head"
+    )
+    return ["sliding_attention" if each else "full_attention" for each in slides]
+
+
 def partial_for(meta: Mapping[str, Any], key: str, d_head: int) -> float:
     """The partial rotary factor whose whole part of `d_head` is exactly what `key` says. Raises ConfigError."""
     rotated = ConfigReader(meta).whole(key, high=LIMITS["d_head"][1], default=d_head)
     return min(1.0, (rotated + 0.5) / d_head)
 
 
-def gguf_rope_scaling(
-    meta: Mapping[str, Any], tensors: Mapping[str, Tensor], *, arch: str, factors: bool = True
-) -> dict[str, Any] | None:
+def gguf_rope_scaling(meta: Mapping[str, Any], tensors: Mapping[str, Tensor], *, arch: str) -> dict[str, Any] | None:
     """`rope_scaling` from the metadata, or from the converter's table of one factor per pair (Llama 3's). A factor
     alone is a linear one, as llama.cpp reads it. Raises ConfigError for a kind or a number of it that is not known."""
-    if factors and ROPE_FREQS in tensors:
+    scaling = _stated_scaling(meta, arch)
+    if ROPE_FREQS in tensors:
+        if scaling is not None:
+            raise ConfigError(f"{arch}.rope.scaling", scaling["rope_type"], f"none beside the table {ROPE_FREQS}")
         table = [float(value) for value in tensors[ROPE_FREQS].flatten()]
         # one set of factors at every length, cos and sin unscaled
         return {"rope_type": "longrope", "short_factor": table, "long_factor": table, "attention_factor": 1.0}
+    return scaling
+
+
+def _stated_scaling(meta: Mapping[str, Any], arch: str) -> dict[str, Any] | None:
     at = f"{arch}.rope.scaling"
     factor = meta.get(f"{at}.factor", meta.get(f"{arch}.rope.scale_linear"))  # the second: of files before 2023-11
     kind = ConfigReader(meta).choice(f"{at}.type", among=_SCALINGS, default="none" if factor is None else "linear")

@@ -113,12 +113,11 @@ GGUF_LAYER = {
 
 
 def gguf_to_config(
-    meta: Mapping[str, Any], _tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
+    meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A GPT-2 config.json from GGUF metadata."""
-    found = gguf_config(meta, names, arch="gpt2", model_type="gpt2", tied=True)
+    found = gguf_config(meta, names, tensors, arch="gpt2", model_type="gpt2", tied=True, norm="layer")
     found["n_inner"] = found.get("intermediate_size")
-    found["layer_norm_epsilon"] = meta.get("gpt2.attention.layer_norm_epsilon")
     return found
 
 

@@ -58,16 +58,13 @@ NAMES = Names(
 
 
 def gguf_to_config(
-    meta: Mapping[str, Any], _tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
+    meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A GPT-NeoX config.json from GGUF metadata."""
-    found = gguf_config(meta, names, arch="gptneox", model_type="gpt_neox", whole_heads=False)
-    found["layer_norm_eps"] = meta.get("gptneox.attention.layer_norm_epsilon")
+    found = gguf_config(meta, names, tensors, arch="gptneox", model_type="gpt_neox", whole_heads=False, norm="layer")
     found["use_parallel_residual"] = meta.get("gptneox.use_parallel_residual")
     found["attention_bias"] = names is None or "blk.0.attn_qkv.bias" in names
-    rotated = "gptneox.rope.dimension_count"
-    if meta.get(rotated) is not None:
-        found["rotary_pct"] = partial_for(meta, rotated, gguf_head_size(found))
+    found["rotary_pct"] = partial_for(meta, "gptneox.rope.dimension_count", gguf_head_size(found))
     return found
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.config import DecoderConfig
 from model.families.base import Family, GGUFMap
-from model.families.gguf_layout import CONFIG_TENSORS, gguf_config, gguf_names, gguf_rope_scaling, unpermute_qk
+from model.families.gguf_layout import CONFIG_TENSORS, gguf_config, gguf_names, unpermute_qk
 from model.families.llama_layout import IGNORED, llama_rules
 from model.families.reading import ConfigReader, llama_like
 
@@ -34,8 +34,7 @@ def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Llama config.json from GGUF metadata."""
-    config = gguf_config(meta, names, arch="llama", model_type="llama")
-    config["rope_scaling"] = gguf_rope_scaling(meta, tensors or {}, arch="llama")
+    config = gguf_config(meta, names, tensors, arch="llama", model_type="llama")
     config["attention_bias"] = names is not None and "blk.0.attn_q.bias" in names
     config["mlp_bias"] = names is not None and "blk.0.ffn_up.bias" in names
     config.pop("sliding_window", None)  # llama.cpp's llama graph has none

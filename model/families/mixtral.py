@@ -61,7 +61,7 @@ def gguf_to_config(
     return found | {
         "model_type": "mixtral",
         "num_local_experts": meta.get("llama.expert_count"),
-        "num_experts_per_tok": meta.get("llama.expert_used_count"),
+        "num_experts_per_tok": ConfigReader(meta).size("n_experts", "llama.expert_used_count"),
     }
 
 

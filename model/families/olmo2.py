@@ -16,7 +16,6 @@ from model.families.gguf_layout import (
     QK_NORM_NAMES,
     gguf_config,
     gguf_names,
-    gguf_rope_scaling,
     unchanged,
 )
 from model.families.llama_layout import IGNORED, OUTPUT_NORMS, llama_rules
@@ -40,10 +39,10 @@ def read_config(values: Mapping[str, Any]) -> DecoderConfig:
 def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """An OLMo 2 config.json from GGUF metadata."""
-    found = gguf_config(meta, names, arch="olmo2", model_type="olmo2")
-    found["rope_scaling"] = gguf_rope_scaling(meta, tensors or {}, arch="olmo2")
-    return found
+    """An OLMo 2 config.json from GGUF metadata. With a sliding window it is OLMo 3, whose layers are of two kinds."""
+    window = "olmo2.attention.sliding_window"
+    ConfigReader(meta).refuse(window, unless=0, why="0: OLMo 2's layers see everything, and OLMo 3 is not supported")
+    return gguf_config(meta, names, tensors, arch="olmo2", model_type="olmo2")
 
 
 def gguf_tensor_names(config: DecoderConfig) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from model.config import DecoderConfig
+from model.config import ConfigError, DecoderConfig
 from model.families.base import Family, GGUFMap, TensorRule, rule
 from model.families.gguf_layout import (
     CONFIG_TENSORS,
@@ -29,7 +29,9 @@ def read_config(values: Mapping[str, Any]) -> DecoderConfig:
     values = dict(values)
     for name in ("rope_scaling", "rope_parameters"):
         scaling = values.get(name)
-        if isinstance(scaling, Mapping) and scaling.get("rope_type", scaling.get("type")) == "yarn":
+        if not isinstance(scaling, Mapping) or "short_factor" not in scaling:
+            continue
+        if scaling.get("rope_type", scaling.get("type")) == "yarn":
             values[name] = {**scaling, "rope_type": "longrope"}
     reader = ConfigReader(values)
     if reader.find("original_max_position_embeddings")[1] is None:
@@ -75,22 +77,26 @@ def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Phi-3 config.json from GGUF metadata; LongRoPE's factors are tensors of the file."""
-    found = gguf_config(meta, names, arch="phi3", model_type="phi3", whole_heads=False)
+    has_tables = tensors is not None and LONG_FACTORS in tensors and SHORT_FACTORS in tensors
+    if has_tables and meta.get("phi3.rope.scaling.type") == "longrope":
+        meta = {key: value for key, value in meta.items() if key != "phi3.rope.scaling.type"}
+    found = gguf_config(meta, names, tensors, arch="phi3", model_type="phi3", whole_heads=False)
     found["sliding_window"] = found.get("sliding_window") or None
     original = meta.get("phi3.rope.scaling.original_context_length")
     if original is not None:
         found["original_max_position_embeddings"] = original
     d_head = ConfigReader(found).size("d_head", "head_dim", default=gguf_head_size(found))
     found["partial_rotary_factor"] = partial_for(meta, "phi3.rope.dimension_count", d_head)
-    if tensors and LONG_FACTORS in tensors and SHORT_FACTORS in tensors:
+    if has_tables and tensors is not None:
+        if found["rope_scaling"] is not None:
+            stated = found["rope_scaling"]["rope_type"]
+            raise ConfigError("phi3.rope.scaling", stated, f"none beside the table {LONG_FACTORS}")
         found["rope_scaling"] = {
             "rope_type": "longrope",
             "long_factor": [float(value) for value in tensors[LONG_FACTORS].flatten()],
             "short_factor": [float(value) for value in tensors[SHORT_FACTORS].flatten()],
+            "attention_factor": meta.get("phi3.rope.scaling.attn_factor", 1.0),
         }
-        factor = meta.get("phi3.rope.scaling.attn_factor")
-        if factor is not None:
-            found["rope_scaling"]["attention_factor"] = factor
     return found
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from model.config import DecoderConfig
 from model.families.base import Family, GGUFMap
-from model.families.gguf_layout import CONFIG_TENSORS, gguf_config, gguf_names, gguf_rope_scaling, unchanged
+from model.families.gguf_layout import CONFIG_TENSORS, gguf_config, gguf_names, unchanged
 from model.families.llama_layout import IGNORED, llama_rules
 from model.families.reading import ConfigReader, llama_like, qwen_sliding
 
@@ -25,9 +25,7 @@ def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Qwen2 config.json from GGUF metadata."""
-    found = gguf_config(meta, names, arch="qwen2", model_type="qwen2")
-    found["rope_scaling"] = gguf_rope_scaling(meta, tensors or {}, arch="qwen2")
-    return found
+    return gguf_config(meta, names, tensors, arch="qwen2", model_type="qwen2")
 
 
 QWEN2 = Family(

@@ -15,7 +15,6 @@ from model.families.gguf_layout import (
     QK_NORM_NAMES,
     gguf_config,
     gguf_names,
-    gguf_rope_scaling,
     unchanged,
 )
 from model.families.llama_layout import IGNORED, llama_rules
@@ -35,8 +34,7 @@ def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Qwen3 config.json from GGUF metadata."""
-    found = gguf_config(meta, names, arch="qwen3", model_type="qwen3")
-    found["rope_scaling"] = gguf_rope_scaling(meta, tensors or {}, arch="qwen3")
+    found = gguf_config(meta, names, tensors, arch="qwen3", model_type="qwen3")
     found["attention_bias"] = names is not None and "blk.0.attn_q.bias" in names
     return found
 

@@ -16,7 +16,6 @@ from model.families.gguf_layout import (
     QK_NORM_NAMES,
     gguf_config,
     gguf_names,
-    gguf_rope_scaling,
     unchanged,
 )
 from model.families.llama_layout import IGNORED, llama_rules
@@ -80,14 +79,13 @@ def gguf_to_config(
     meta: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None, names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """A Qwen3-MoE config.json from GGUF metadata; llama.cpp renormalises the chosen experts' weights."""
-    found = gguf_config(meta, names, arch="qwen3moe", model_type="qwen3_moe")
+    found = gguf_config(meta, names, tensors, arch="qwen3moe", model_type="qwen3_moe")
     n_layers = ConfigReader(found).size("n_layers", "num_hidden_layers")
     dense = [i for i in range(n_layers) if names is not None and f"blk.{i}.ffn_gate_inp.weight" not in names]
     return found | {
-        "rope_scaling": gguf_rope_scaling(meta, tensors or {}, arch="qwen3moe"),
         "attention_bias": names is not None and "blk.0.attn_q.bias" in names,
         "num_experts": meta.get("qwen3moe.expert_count"),
-        "num_experts_per_tok": meta.get("qwen3moe.expert_used_count"),
+        "num_experts_per_tok": ConfigReader(meta).size("n_experts", "qwen3moe.expert_used_count"),
         "moe_intermediate_size": meta.get("qwen3moe.expert_feed_forward_length"),
         "mlp_only_layers": dense,
         "norm_topk_prob": True,

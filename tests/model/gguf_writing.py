@@ -36,13 +36,18 @@ ARCHITECTURES = {
 ARCH_OF_NAME = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}
 
 
-def write_gguf(path: Path, judge: Reference) -> Path:
-    """`judge` as a float32 GGUF file."""
+def write_gguf(path: Path, judge: Reference, meta: Mapping[str, Any] | None = None) -> Path:
+    """`judge` as a float32 GGUF file, with other values of the keys in `meta`; None leaves a key out."""
     config = judge.model.config
     arch = ARCHITECTURES[config.model_type]
     writer = gguf.GGUFWriter(path, arch)
     _write_fields(writer, arch, config)
     _write_tokens(writer, config.vocab_size)
+    for key, value in (meta or {}).items():
+        writer.kv_data[0].pop(key, None)
+        if value is not None:
+            kind = gguf.GGUFValueType.UINT32 if type(value) is int else gguf.GGUFValueType.get_type(value)
+            writer.add_key_value(key, value, kind)
     tied = config.tie_word_embeddings
     names = gguf.get_tensor_name_map(ARCH_OF_NAME[arch], config.num_hidden_layers)
     tensors = {name: tensor for name, tensor in judge.tensors.items() if not (tied and "lm_head" in name)}
@@ -121,7 +126,7 @@ def _write_rope(writer: gguf.GGUFWriter, arch: str, config: Any, d_head: int) ->
 
 
 def _write_tokens(writer: gguf.GGUFWriter, count: int) -> None:
-    tokens = ["Ċ", *(f"t{number}" for number in range(1, count))]
+    tokens = ["Ċ", *(f"t{number}" for number in range(1, count - 2)), "t", "1"]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)

@@ -11,18 +11,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import gguf
-import numpy as np
 import pytest
 import torch
 import transformers
 from torch import Tensor
 
-from model.families import family_for, family_for_gguf
+from model.checkpoint.errors import BadFileError
+from model.loading import open_model
 from model.transformer import Decoder
 from tests.model.family_cases import CASES
 from tests.model.gguf_writing import ARCHITECTURES, write_gguf
-from tests.model.reference import TOLERANCE, Reference, assemble, error, reference, state_from, trace
+from tests.model.reference import TOLERANCE, Reference, error, reference, trace
 
 WRITTEN = [
     "gpt2",
@@ -43,12 +42,14 @@ WRITTEN = [
     "gemma3_text, written",
     "phi3",
     "phi3, longrope past its switch, partial, tied",
+    "phi3, no window",
     "olmo2",
     "mixtral",
     "qwen3_moe",
 ]
 # what the file does not state, llama.cpp takes as the real models have it
 FIXED: dict[str, tuple[str, dict[str, Any]]] = {
+    "phi3, no window": ("phi3", {"sliding_window": None}),
     "gemma2, written": ("gemma2", {"query_pre_attn_scalar": 16}),
     "gemma3_text, written": (
         "gemma3_text, default pattern, capped",
@@ -72,21 +73,13 @@ def judge_of(name: str) -> Reference:
 
 
 def open_gguf(path: Path) -> Decoder:
-    """By the family's map, with the gguf package's reader: what the loader does, in a few lines."""
-    reader = gguf.GGUFReader(path)
-    meta = {key: field.contents() for key, field in reader.fields.items()}
-    # numpy has rows first, as torch; the copy makes it writable
-    stored = {tensor.name: torch.from_numpy(np.array(tensor.data)) for tensor in reader.tensors}
-    family = family_for_gguf(meta)
-    gguf_map = family.gguf
-    assert gguf_map is not None
-    tables = {name: stored.pop(name) for name in gguf_map.config_tensors if name in stored}
-    values = gguf_map.hf_config(meta, tables, tuple(stored))
-    assert family_for(values) is family
-    config = family.read_config(values)
-    names = gguf_map.names(config)
-    tensors = {names[name]: gguf_map.fix(names[name], tensor, config) for name, tensor in stored.items()}
-    return assemble(config, state_from(family.gguf_rules(config), tensors))
+    """As a person opens it."""
+    return open_model(path, device="cpu", dtype="float32").decoder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DECODERSCOPE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -136,10 +129,95 @@ def test_transformers_reads_the_same_from_the_file(name: str, tmp_path: Path) ->
 RUN_BY_LLAMA_CPP = [name for name in WRITTEN if name != "phi3" and "no attention bias" not in name]
 
 
-@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="llama.cpp as a judge: pip install xllamacpp")
+needs_llama_cpp = pytest.mark.skipif(
+    find_spec("xllamacpp") is None, reason="llama.cpp as a judge: pip install xllamacpp"
+)
+
+
+@needs_llama_cpp
 @pytest.mark.parametrize("name", RUN_BY_LLAMA_CPP)
 def test_llama_cpp_runs_the_same_from_the_file(name: str, tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "tiny.gguf", judge_of(name))
+    _compare_with_llama_cpp(write_gguf(tmp_path / "tiny.gguf", judge_of(name)))
+
+
+def scaled(arch: str, kind: str) -> dict[str, Any]:
+    at = f"{arch}.rope.scaling"
+    yarn = {f"{at}.original_context_length": 16} if kind == "yarn" else {}
+    return {f"{at}.type": kind, f"{at}.factor": 4.0} | yarn
+
+
+_SOME = [True, False, True, True, True, False, True]
+STATED: list[tuple[str, dict[str, Any]]] = [
+    *(
+        (name, scaled(arch, kind))
+        for name, arch in (
+            ("gemma", "gemma"),
+            ("gemma2, written", "gemma2"),
+            ("gemma3_text, written", "gemma3"),
+            ("falcon, grouped, two norms", "falcon"),
+            ("gpt_neox", "gptneox"),
+            ("phi3, no window", "phi3"),
+        )
+        for kind in ("linear", "yarn")
+    ),
+    ("gemma2, written", {"gemma2.attention.sliding_window_pattern": 3}),
+    ("gemma3_text, written", {"gemma3.attention.sliding_window_pattern": 3}),
+    (
+        "gemma3_text, written",
+        {"gemma3.attention.sliding_window_pattern": [True, False, True, False, True, False, True]},
+    ),
+    ("gemma3_text, written", {"gemma3.rope.freq_base_swa": 55.0}),
+    ("gemma3_text, written", {"gemma3.attention.sliding_window": 0, "gemma3.attention.sliding_window_pattern": 3}),
+    # what llama.cpp takes where a file says nothing
+    ("gemma3_text, written", {"gemma3.rope.freq_base": None}),
+    ("mixtral", {"llama.rope.freq_base": None}),
+    ("gpt_neox", {"gptneox.rope.dimension_count": None}),
+    ("gemma2, written", {"gemma2.attn_logit_softcapping": None, "gemma2.final_logit_softcapping": None}),
+    ("phi3, longrope past its switch, partial, tied", {"phi3.rope.scaling.attn_factor": None}),
+    ("phi3, longrope past its switch, partial, tied", {"phi3.rope.scaling.type": "longrope"}),
+]
+
+
+@needs_llama_cpp
+@pytest.mark.parametrize(("name", "meta"), STATED, ids=[f"{name}, {', '.join(meta)}" for name, meta in STATED])
+def test_what_a_file_states_or_leaves_out_is_read_as_llama_cpp_reads_it(
+    name: str, meta: dict[str, Any], tmp_path: Path
+) -> None:
+    _compare_with_llama_cpp(write_gguf(tmp_path / "tiny.gguf", judge_of(name), meta))
+
+
+@pytest.mark.parametrize(
+    ("name", "meta", "said"),
+    [
+        ("gemma2, written", {"gemma2.rope.freq_base_swa": 55.0}, r"freq_base_swa is 55\.0; expected 10000"),
+        ("gemma2, written", {"gemma2.rope.dimension_count_swa": 8}, r"count_swa is 8; expected 16, the size of a head"),
+        ("gemma3_text, written", {"gemma3.attention.sliding_window_pattern": [True]}, "expected a period, or true or"),
+        ("gemma3_text, written", {"gemma3.attention.sliding_window_pattern": 0}, "pattern is 0; expected a whole"),
+        ("olmo2", {"olmo2.attention.sliding_window": 5}, r"sliding_window is 5; expected 0: .* OLMo 3"),
+        ("llama, llama3 scaling", scaled("llama", "linear"), r"is 'linear'; expected none beside the table rope_freqs"),
+        (
+            "phi3, longrope past its switch, partial, tied",
+            scaled("phi3", "linear") | {"phi3.rope.scaling.attn_factor": None},
+            "is 'linear'; expected none beside the table rope_factors_long",
+        ),
+        (
+            "llama",
+            {"llama.attention.layer_norm_rms_epsilon": None},
+            "rms_epsilon is None; expected a finite",
+        ),
+        ("gpt2", {"gpt2.attention.layer_norm_epsilon": None}, "layer_norm_epsilon is None; expected a finite number"),
+        ("qwen3", {"qwen3.context_length": None}, "context_length is None; expected a whole number"),
+        ("mixtral", {"llama.expert_used_count": None}, "expert_used_count is None; expected a whole number"),
+        ("qwen3_moe", {"qwen3moe.expert_used_count": None}, "expert_used_count is None; expected a whole number"),
+    ],
+)
+def test_what_is_missing_or_not_heard_is_refused(name: str, meta: dict[str, Any], said: str, tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", judge_of(name), meta)
+    with pytest.raises(BadFileError, match=said):
+        open_gguf(path)
+
+
+def _compare_with_llama_cpp(path: Path) -> None:
     command = [sys.executable, "-m", "tests.model.llama_cpp_judge", str(path), *map(str, PROMPT)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     reply = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, env=environment)
