@@ -97,7 +97,8 @@ def head_metrics(run: Run, layer: int, *, yield_point: YieldPoint = no_yield) ->
         query = torch.arange(first, last, device=run.device)[:, None]  # (T, 1)
         key = keys.position.expand(last - first, -1)  # (T, N)
         after = _after_an_occurrence(ids, query, key)
-        chances = torch.stack([key == 0, key == query - 1, key == query, after, key])  # (5, T, N)
+        # how far back, and not where: the difference of two large sums would lose what a head close by has
+        chances = torch.stack([key == 0, key == query - 1, key == query, after, query - key])  # (5, T, N)
         flat = weights.reshape(weights.shape[0], -1)  # (H, T · N)
         picked = flat @ chances.reshape(5, -1).float().T  # (H, 5)
         entropy = torch.special.entr(weights).sum((1, 2))  # (H,)
@@ -105,7 +106,6 @@ def head_metrics(run: Run, layer: int, *, yield_point: YieldPoint = no_yield) ->
     repeats = count_repeats(run.ids)
     counts = np.array([run.length, run.length, run.length - 1, run.length, repeats, run.length], dtype=np.float64)
     totals = to_host(torch.stack(sums)).double().sum(0).numpy()  # float64 is not on every device
-    totals[5] = run.length * (run.length - 1) / 2 - totals[5]  # Σ (query - key) = Σ query - Σ key, as rows sum to 1
     means = totals / np.where(counts == 0, np.nan, counts)[:, None]
     return np.asarray(means)
 

@@ -321,6 +321,16 @@ def test_the_grid_shows_every_head_pooled(variant: str) -> None:
     assert np.array_equal(pixels == MASKED, np.isnan(head_grid.thumbnails(run, 2, "weights", 9)))
 
 
+def test_the_distance_of_a_head_that_stays_close_has_all_its_digits_far_along() -> None:
+    run = run_of(made(layer_kinds=("sliding",) * 3, sliding_window=3, n_ctx=1500), random_ids(1500))
+    _, arrays = head_grid.metrics_reply(run)
+    at = np.arange(1500)
+    for head in range(4):
+        w = np.nan_to_num(plain(run, HeadView(layer=1, head=head)))
+        expected = (w * (at[:, None] - at[None, :])).sum(1).mean()
+        assert arrays["distance"][1, head] == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("variant", ["plain", "window", "alibi"])
 def test_head_metrics_equal_their_definitions(variant: str) -> None:
     ids: list[int] = (random_ids(15) * 3)[:40]
