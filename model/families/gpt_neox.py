@@ -14,15 +14,22 @@ from model.families.fused_qkv import Names, fused_gguf_names, fused_rules, regro
 from model.families.gguf_layout import gguf_config, gguf_head_size, partial_for
 from model.families.reading import ConfigReader, read_rope
 
+THETA_NAME, PARTIAL_NAME = "rotary_emb_base", "rotary_pct"
+
 
 def read_config(values: Mapping[str, Any]) -> DecoderConfig:
-    """DecoderConfig of a GPT-NeoX config.json."""
+    """DecoderConfig of a GPT-NeoX config.json, which has names of its own for what others call otherwise."""
     reader = ConfigReader(values)
     d_model = reader.size("d_model", "hidden_size")
     n_heads, _ = reader.heads()
     d_head = reader.head_size(d_model, n_heads)
     n_ctx = reader.size("n_ctx", "max_position_embeddings", default=2048)
     attention_bias = reader.flag("attention_bias", default=True)
+    scaling = reader.section("rope_scaling", "rope_parameters") or ConfigReader({})
+    for name, own, default in (("rope_theta", THETA_NAME, 10_000.0), ("partial_rotary_factor", PARTIAL_NAME, 0.25)):
+        if scaling.find(name)[1] is None:
+            used = reader.number(own, default=default)
+            reader.refuse(name, unless=used, why=f"{used:g}, as {own} has it")
     return DecoderConfig(
         family="gpt_neox",
         d_vocab=reader.size("d_vocab", "vocab_size"),
@@ -34,7 +41,7 @@ def read_config(values: Mapping[str, Any]) -> DecoderConfig:
         d_mlp=reader.size("d_mlp", "intermediate_size"),
         n_ctx=n_ctx,
         tied_head=reader.flag("tie_word_embeddings", default=False),
-        rope=read_rope(reader, d_head, n_ctx, partial=0.25, partial_names=("rotary_pct", "partial_rotary_factor")),
+        rope=read_rope(reader, d_head, n_ctx, partial=0.25, partial_names=(PARTIAL_NAME,)),
         qkv_bias=attention_bias,
         out_bias=attention_bias,
         norm="layer",
@@ -64,7 +71,8 @@ def gguf_to_config(
     found = gguf_config(meta, names, tensors, arch="gptneox", model_type="gpt_neox", whole_heads=False, norm="layer")
     found["use_parallel_residual"] = meta.get("gptneox.use_parallel_residual")
     found["attention_bias"] = names is None or "blk.0.attn_qkv.bias" in names
-    found["rotary_pct"] = partial_for(meta, "gptneox.rope.dimension_count", gguf_head_size(found))
+    found[THETA_NAME] = found["rope_theta"]
+    found[PARTIAL_NAME] = partial_for(meta, "gptneox.rope.dimension_count", gguf_head_size(found))
     return found
 
 

@@ -383,8 +383,14 @@ GEMMA = {
     "gemma3_text, default pattern, capped": Case(
         reference="Gemma3Text",
         fields=GEMMA_SMALL
-        | {"num_hidden_layers": 7, "sliding_window": 9, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 4},
-        mutants=windows(9) | {"no logit cap": changed(logit_softcap=None)},
+        | {
+            "num_hidden_layers": 7,
+            "sliding_window": 9,
+            "final_logit_softcapping": 3.0,
+            "attn_logit_softcapping": 1.0,  # read by nobody
+            "query_pre_attn_scalar": 4,
+        },
+        mutants=windows(9) | {"no logit cap": changed(logit_softcap=None), "attention cap": changed(attn_softcap=1.0)},
     ),
 }
 

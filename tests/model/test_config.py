@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from model.config import ConfigError, DecoderConfig, MoeSpec
 from model.errors import BadValueError, DecoderscopeError
 from model.families import FAMILIES, UnsupportedModelError, family_for, family_for_gguf, model_types
+from model.rope import RopeSpec
 from tests.model.family_cases import CASES
 
 LLAMA: dict[str, Any] = {
@@ -114,6 +115,26 @@ def test_kinds_of_layers_that_are_no_words_are_refused_by_name(kinds: object) ->
         read(model_type="gemma3_text", layer_types=kinds)
 
 
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"rope_theta": 500.0}, r"rope_theta is 500\.0; expected 10000, as rotary_emb_base has it"),
+        ({"rope_theta": 10_000, "rotary_emb_base": 200}, r"rope_theta is 10000; expected 200, as rotary_emb_base has"),
+        ({"partial_rotary_factor": 0.5}, r"partial_rotary_factor is 0\.5; expected 0\.25, as rotary_pct has it"),
+    ],
+)
+def test_gpt_neox_is_read_by_its_own_names(fields: dict[str, Any], says: str) -> None:
+    # transformers 4 took the one, 5 takes the other where they differ: neither is guessed
+    values: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 8, "vocab_size": 10, "num_hidden_layers": 1}
+    values |= {"model_type": "gpt_neox", "intermediate_size": 64}
+    neox = family_for(values)
+    with pytest.raises(ConfigError, match=says):
+        neox.read_config(values | fields)
+    same = {"rope_theta": 200, "rotary_emb_base": 200.0, "partial_rotary_factor": 0.5, "rotary_pct": 0.5}
+    new = {"rope_parameters": {"rope_type": "default", "rope_theta": 200.0, "partial_rotary_factor": 0.5}}
+    assert neox.read_config(values | same).rope == neox.read_config(values | new).rope == RopeSpec(theta=200.0, dim=4)
+
+
 def test_the_sentence_in_full() -> None:
     with pytest.raises(ConfigError) as caught:
         read(num_hidden_layers=2000)
@@ -198,12 +219,20 @@ GGUF_SIZES += [("phi3", "rope.dimension_count", bad) for bad in (1 << 62, "46", 
 def test_gguf_numbers_are_checked_before_anything_is_computed_of_them(arch: str, key: str, bad: object) -> None:
     meta: dict[str, Any] = {"general.architecture": arch, "tokenizer.ggml.tokens": ["a"] * 8}
     sizes = {"block_count": 46, "embedding_length": 64, "attention.head_count": 4, "feed_forward_length": 96}
-    more = {"context_length": 128, "rope.dimension_count": 8, "expert_count": 4 if arch == "qwen3moe" else None}
-    meta |= {f"{arch}.{name}": value for name, value in (sizes | more | {key: bad}).items() if value is not None}
-    family = family_for_gguf(meta)
-    assert family.gguf is not None
+    more = {"context_length": 128, "rope.dimension_count": 8 if arch == "phi3" else None}
+    more |= {"expert_count": 4, "expert_used_count": 2} if arch == "qwen3moe" else {}
+    norms = {f"attention.layer_norm_{kind}": 1e-5 for kind in ("epsilon", "rms_epsilon")}
+
+    def read_as(changes: dict[str, object]) -> DecoderConfig:
+        values = sizes | more | norms | changes
+        given = meta | {f"{arch}.{name}": value for name, value in values.items() if value is not None}
+        family = family_for_gguf(given)
+        assert family.gguf is not None
+        return family.read_config(family.gguf.hf_config(given, {}, ()))
+
+    assert read_as({}).n_layers == 46
     with pytest.raises(DecoderscopeError):
-        family.read_config(family.gguf.hf_config(meta, {}, ()))
+        read_as({key: bad})
 
 
 @pytest.mark.parametrize(
