@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from model.errors import DecoderscopeError
 from model.threads import use_threads
 from tests.bench import pictures, processes, speed
 from tests.bench.subject import Subject, has_reference
@@ -70,6 +71,10 @@ def main(arguments: Sequence[str] | None = None, subject: Subject | None = None)
     options = parser.parse_args(arguments)
     use_threads(THREADS)
     subject, begun = subject or Subject(options.model, device=options.device), time.monotonic()
+    try:
+        subject.model()
+    except DecoderscopeError as error:
+        parser.error(str(error))
     results = []
     for row in ROWS:
         if options.only and row.name not in options.only:

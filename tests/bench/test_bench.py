@@ -143,7 +143,10 @@ def test_rows_measure_on_a_gpu(tmp_path: Path) -> None:
         assert result.verdict == "–" if each.on_gpu else result.skipped == bench.CPU_ONLY
 
 
-def test_an_unknown_row_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_row_and_a_device_that_is_not_there_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         bench.main(["--only", "nothing"])
     assert "invalid choice: 'nothing'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        bench.main(["--device", "cuda:99"])
+    assert "error: device is 'cuda:99'; expected one of auto, cpu" in capsys.readouterr().err
