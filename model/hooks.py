@@ -1,7 +1,8 @@
 """Hook points: places in the forward pass where an activation can be read or replaced.
 
 Names are TransformerLens' without `hook_` (ARCHITECTURE.md lists them with their shapes). A point nobody listens to
-hands its tensor through; a listener gets the very tensor the model goes on with, and may return another.
+hands its tensor through; a listener gets the very tensor the model goes on with, and may return another, or the same
+with other numbers in it. One that returns nothing has only read: what it wrote in secret would be marked nowhere.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class HookPoint(nn.Module):
             if replacement is not None:
                 self._check(tensor, replacement)
                 record.replaced.add(self.name)
-                tensor = replacement
+                # written into and handed back: told apart all the same by who asks whether it is still the tensor
+                tensor = replacement if replacement is not tensor else replacement.view_as(replacement)
         return tensor
 
     def _check(self, tensor: Tensor, replacement: Tensor) -> None:

@@ -124,6 +124,29 @@ def test_replacing_attention_takes_the_explicit_path(decoder: Decoder, name: str
     torch.testing.assert_close(z[0], v[0].repeat_interleave(3, 0))
 
 
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [("llama", f"attn.{name}") for name in ("q", "rot_k", "v", "scores", "pattern", "z", "out")]
+    + [("llama", "mlp.post"), ("llama", "resid_mid"), ("mixtral", "moe.ids"), ("mixtral", "moe.router")],
+)
+def test_what_a_listener_writes_into_the_tensor_and_returns_is_what_another_tensor_would_be(
+    case: str, name: str
+) -> None:
+    judge = reference(CASES[case].reference, gain=CASES[case].gain, **CASES[case].fields)
+    decoder = decoder_for(judge.config, judge.tensors)
+
+    def written(tensor: Tensor, point: HookPoint) -> Tensor:
+        tensor[1:] = tensor[:1]
+        return tensor
+
+    plain = run(decoder)
+    with decoder.hooks({f"layers.1.{name}": lambda tensor, point: written(tensor.clone(), point)}):
+        expected = run(decoder)
+    with decoder.hooks({f"layers.1.{name}": written}) as listening:
+        torch.testing.assert_close(run(decoder), expected, atol=1e-5, rtol=0)
+    assert listening.altered and not torch.allclose(plain, expected, atol=1e-3)
+
+
 def test_a_replacement_of_another_shape_or_kind_is_refused(decoder: Decoder) -> None:
     wrong: list[Any] = [torch.zeros(1), 3]
     for says in (r"torch.float32 tensor of shape \(1,\)", "a int"):
