@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
@@ -20,7 +20,7 @@ from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_boundary import beside_width
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import LABEL_ROOM, Options, dress_axis, lay_out
-from app.widgets.heatmap_table import MatrixTable
+from app.widgets.heatmap_table import MatrixTable, page_of
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
 from model.protocol.attention_requests import CellReply, GetCell, GetMatrix, HeadView, MatrixReply
@@ -171,15 +171,7 @@ class MapView(QWidget):
             self._table.blocks.blockWanted.connect(self._ask_block)
             self._table.cellClicked.connect(self._ctx.selection.set_cell)
             self._table.copyWanted.connect(self._copy)
-            page = QWidget()
-            column = QVBoxLayout(page)
-            column.setContentsMargins(0, 0, 0, 0)
-            column.addWidget(self._table, 1)
-            back = QPushButton(tr("Back to the map"))
-            back.setProperty("compact", True)
-            back.clicked.connect(lambda: self.show_table(shown=False))
-            column.addWidget(back, 0, Qt.AlignmentFlag.AlignLeft)
-            self._stack.addWidget(page)
+            self._stack.addWidget(page_of(self._table, lambda: self.show_table(shown=False)))
         self._stack.setCurrentIndex(1)
         self._fill_table()
         self._table.setFocus()

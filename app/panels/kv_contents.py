@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
@@ -21,7 +21,7 @@ from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_boundary import BAR_GAP, SAMPLE, SAMPLE_GAP, boundary_words, row_line, words_place
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
-from app.widgets.heatmap_table import MatrixTable, pointed
+from app.widgets.heatmap_table import MatrixTable, page_of, pointed
 from app.widgets.matrix_header import Counted
 from app.widgets.segmented import Segmented
 from app.widgets.value_combo import Choice, ValueCombo
@@ -298,15 +298,7 @@ class ContentsView(QWidget):
             self._table.blocks.blockWanted.connect(self._ask_block)
             self._table.cellClicked.connect(self._choose_cell)
             self._table.copyWanted.connect(self.copy)
-            page = QWidget()
-            column = QVBoxLayout(page)
-            column.setContentsMargins(0, 0, 0, 0)
-            column.addWidget(self._table, 1)
-            back = QPushButton(tr("Back to the map"))
-            back.setProperty("compact", True)
-            back.clicked.connect(lambda: self.show_table(shown=False))
-            column.addWidget(back, 0, Qt.AlignmentFlag.AlignLeft)
-            self._stack.addWidget(page)
+            self._stack.addWidget(page_of(self._table, lambda: self.show_table(shown=False)))
         self._stack.setCurrentIndex(1)
         self._name_all()
         self._fill_table()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QTableView, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
@@ -269,3 +269,16 @@ def pointed(heat: HeatMap, table: MatrixTable | None) -> tuple[tuple[int, int] |
 
 def _span(block: int, count: int) -> Span:
     return block * BLOCK, min((block + 1) * BLOCK, count)
+
+
+def page_of(table: MatrixTable, back: Callable[[], None]) -> QWidget:
+    """The table in a map's place, with the way back to it."""
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.addWidget(table, 1)
+    button = QPushButton(tr("Back to the map"))
+    button.setProperty("compact", True)
+    button.clicked.connect(back)
+    column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+    return page

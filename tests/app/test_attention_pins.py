@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app.panels.attention import AttentionPanel
 from app.theme import Theme
 from app.widgets.colour_bar import ColourBar
 from app.widgets.heatmap_axes import STEEP
@@ -45,10 +46,8 @@ def test_pins_stand_side_by_side_and_share_the_hover(qtbot: QtBot, bench: Bench)
     qtbot.waitUntil(lambda: len(panel.pinned) == 3)
 
 
-@pytest.mark.parametrize(("size", "pins", "least"), [((751, 504), 1, 150), ((751, 504), 2, 150), ((471, 510), 2, 130)])
-def test_pinned_maps_are_as_large_as_the_room_allows(
-    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int, least: int
-) -> None:
+def with_pins(qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int) -> AttentionPanel:
+    """The panel over a run, head 1 of the first layers pinned and another one chosen."""
     panel = shown(qtbot, bench, size)
     bench.run(19, 7)
     settled(qtbot, panel, bench)
@@ -57,6 +56,14 @@ def test_pinned_maps_are_as_large_as_the_room_allows(
         panel.controls.toggle_pin()
     bench.selection.set_layer_head(5, 5)
     settled(qtbot, panel, bench)
+    return panel
+
+
+@pytest.mark.parametrize(("size", "pins", "least"), [((751, 504), 1, 150), ((751, 504), 2, 150), ((471, 510), 2, 130)])
+def test_pinned_maps_are_as_large_as_the_room_allows(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int, least: int
+) -> None:
+    panel = with_pins(qtbot, bench, size, pins)
     areas = [view.heat.geometry_now().area for view in panel.maps()]
     assert len({(area.width(), area.height()) for area in areas}) == 1
     assert areas[0].width() >= least  # 110 px and 75 with all axes, a bar and a readout under each
@@ -202,14 +209,7 @@ def test_a_click_on_a_label_opens_its_line_where_the_side_is_hidden(
 def test_pinned_matrices_use_the_height_and_their_tokens_stand_whole(
     qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int
 ) -> None:
-    panel = shown(qtbot, bench, size)
-    bench.run(19, 7)
-    settled(qtbot, panel, bench)
-    for layer in range(pins):
-        bench.selection.set_layer_head(layer, 1)
-        panel.controls.toggle_pin()
-    bench.selection.set_layer_head(5, 5)
-    settled(qtbot, panel, bench)
+    panel = with_pins(qtbot, bench, size, pins)
     views = panel.maps()
     room = views[0].parentWidget()
     assert room is not None
