@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -29,12 +29,12 @@ class WayOut:
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
     """An error as shown: a title, the sentence (what, where, why, what to do), text to copy, buttons. `expanded`: the
-    text is seen at once."""
+    text is seen at once. Two that say the same are equal, whatever their buttons."""
 
     title: str
     message: str
     details: str = ""
-    ways_out: tuple[WayOut, ...] = ()
+    ways_out: tuple[WayOut, ...] = field(default=(), compare=False)
     expanded: bool = False
 
 

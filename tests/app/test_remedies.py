@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.dialogs.error import ErrorDialog
 from app.main import Application
-from app.notify import Trouble
+from app.notify import Trouble, WayOut
 from app.panels.prompt import PromptPanel
 from app.session import Session
 from model.protocol.attention_requests import GetMatrix, HeadView
@@ -105,7 +105,8 @@ def test_nothing_typed_can_not_be_prefilled(live: Application, qtbot: QtBot) -> 
 
 def test_errors_are_shown_one_at_a_time_and_none_twice(live: Application, qtbot: QtBot) -> None:
     for title in ("one", "two", "one", "two"):
-        live.notify.fail(Trouble(title=title, message="m"))
+        way = WayOut(label="Cut it", run=lambda: None)  # of its own each time, as where a key is pressed again
+        live.notify.fail(Trouble(title=title, message="m", ways_out=(way,)))
     assert [dialog.trouble.title for dialog in sheets(live)] == ["one"]
     sheets(live)[0].close()
     qtbot.waitUntil(lambda: [dialog.trouble.title for dialog in sheets(live)] == ["two"], timeout=TIMEOUT)
