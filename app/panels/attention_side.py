@@ -205,7 +205,7 @@ class SideView(QWidget):
         column.addWidget(self._heads_stack, 1)
         self.grid_note = QLabel()
         self.grid_note.setTextFormat(Qt.TextFormat.PlainText)
-        self.grid_note.setFont(theme.font("hint"))
+        self.grid_note.setProperty("role", "hint")
         self.grid_note.setWordWrap(True)
         self.grid_note.hide()
         column.addWidget(self.grid_note)
