@@ -173,6 +173,12 @@ def default_model_path() -> Path:
     return fetch.fetch(catalogue.DEFAULT)
 
 
+@pytest.fixture(scope="session")
+def real_cache() -> Path:
+    """The user's own cache folder: for what is fetched once, and is no test's to write into otherwise."""
+    return _real_cache
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
     """Fails a test that leaves a thread, a child process, a running QTimer or a window."""
