@@ -11,8 +11,11 @@ from tests.model.family_mutants import (
     changed,
     interleaved,
     moe,
+    other_groups,
+    renamed,
     rope,
     shifted_positions,
+    swapped,
     swapped_layers,
     windows,
     without,
@@ -51,12 +54,17 @@ LLAMA = {
             "scale": changed(attn_scale=0.25),
             "activation": changed(activation="gelu_tanh"),
             "norm eps": changed(norm_eps=1e-1),
+            "groups of heads": other_groups,
         },
     ),
     "llama, head wider than d_model / n_heads, biases, tied": Case(
         reference="Llama",
         fields=SMALL
         | {"head_dim": 16, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "rms_norm_eps": 1e-3},
+        mutants={
+            "scale": changed(attn_scale=8**-0.5),
+            "no biases": without("proj.bias", qkv_bias=False, out_bias=False, mlp_bias=False),
+        },
     ),
     "llama, one KV head": Case(reference="Llama", fields=SMALL | {"num_key_value_heads": 1}),
     "llama, every head its own": Case(reference="Llama", fields=SMALL | {"num_key_value_heads": 6}),
@@ -132,6 +140,7 @@ EARLY = {
         fields=GPT2_SMALL,
         mutants={
             "positions": shifted_positions,
+            "order in the fused matrix": swapped("q_proj", "k_proj"),
             "scale": changed(attn_scale=1.0),
             "activation": changed(activation="silu"),
             "norm eps": changed(norm_eps=1e-1),
@@ -158,6 +167,8 @@ EARLY = {
             "rotary layout": interleaved,
             "theta": rope(theta=500.0),
             "sequential": changed(parallel_residual=False),
+            "order in the fused matrix": swapped("q_proj", "k_proj"),
+            "no biases": without("q_proj.bias", "k_proj.bias", "v_proj.bias", qkv_bias=False),
         },
     ),
     "gpt_neox, sequential, whole heads rotated, no attention bias, tied": Case(
@@ -175,7 +186,11 @@ EARLY = {
     "bloom, heads not a power of two": Case(
         reference="Bloom",
         fields={"hidden_size": 48, "n_layer": 3, "n_head": 6},
-        mutants={"slopes": changed(alibi_scaled=True), "no ALiBi": changed(positions="none")},
+        mutants={
+            "slopes": changed(alibi_scaled=True),
+            "no ALiBi": changed(positions="none"),
+            "order in the fused matrix": swapped("q_proj", "k_proj"),
+        },
     ),
     "bloom, residual from the norm": Case(
         reference="Bloom",
@@ -201,7 +216,11 @@ FALCON = {
     "falcon, grouped, two norms": Case(
         reference="Falcon",
         fields=FALCON_SMALL | {"new_decoder_architecture": True, "num_kv_heads": 2, "ffn_hidden_size": 100},
-        mutants={"one norm": without("post_attention_layernorm", shared_norm=True)},
+        mutants={
+            "one norm": without("post_attention_layernorm", shared_norm=True),
+            "norms": swapped("input_layernorm", "post_attention_layernorm"),
+            "groups of heads": other_groups,
+        },
     ),
     "falcon, grouped, one norm, untied": Case(
         reference="Falcon",
@@ -233,7 +252,12 @@ WINDOWED = {
     "mistral, no window": Case(reference="Mistral", fields=SMALL | {"sliding_window": None, "hidden_act": "gelu"}),
     "mistral, window wider than the prompt": Case(reference="Mistral", fields=SMALL | {"sliding_window": 26}),
     "qwen2": Case(
-        reference="Qwen2", fields=SMALL | {"tie_word_embeddings": True}, mutants={"theta": rope(theta=20_000.0)}
+        reference="Qwen2",
+        fields=SMALL | {"tie_word_embeddings": True},
+        mutants={
+            "theta": rope(theta=20_000.0),
+            "no biases": without("q_proj.bias", "k_proj.bias", "v_proj.bias", qkv_bias=False),
+        },
     ),
     "qwen2, later layers slide": Case(
         reference="Qwen2",
@@ -262,7 +286,17 @@ WINDOWED = {
     "olmo2": Case(
         reference="Olmo2",
         fields=SMALL,
-        mutants={"norm eps": changed(norm_eps=1e-1), "theta": rope(theta=20_000.0), "rotary layout": interleaved},
+        mutants={
+            "norm eps": changed(norm_eps=1e-1),
+            "theta": rope(theta=20_000.0),
+            "rotary layout": interleaved,
+            "no q/k norm": without("q_norm", "k_norm", qk_norm="none"),
+            "norms before": renamed(
+                {"attn_out_layernorm": "input_layernorm", "mlp_out_layernorm": "post_attention_layernorm"},
+                pre_norm=True,
+                post_norm=False,
+            ),
+        },
     ),
     "olmo2, biases, every head its own": Case(
         reference="Olmo2", fields=SMALL | {"attention_bias": True, "num_key_value_heads": 6}
@@ -295,6 +329,7 @@ PHI3 = {
             "short factors": rope(long_factor=(1.0, 1.1, 1.2, 1.3, 1.4, 1.5)),
             "attention factor": rope(attention_factor=1.0),
             "rotary layout": interleaved,
+            "rotary width": rope(dim=16, short_factor=(1.0,) * 8, long_factor=(2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 4.5, 4.5)),
         },
     ),
     "phi3, longrope switching while it decodes": Case(
@@ -398,7 +433,12 @@ EXPERTS = {
     "mixtral": Case(
         reference="Mixtral",
         fields=SMALL | {"num_local_experts": 5, "num_experts_per_tok": 2, "head_dim": 16},
-        mutants={"top k": moe(top_k=1), "weights not renormalised": moe(renormalize=False)},
+        mutants={
+            "top k": moe(top_k=1),
+            "weights not renormalised": moe(renormalize=False),
+            "theta": rope(theta=20_000.0),
+            "gate and up": swapped("gate_proj", "up_proj"),
+        },
     ),
     "mixtral, window": Case(
         reference="Mixtral",
@@ -415,7 +455,12 @@ EXPERTS = {
             "moe_intermediate_size": 24,
             "norm_topk_prob": True,
         },
-        mutants={"top k": moe(top_k=2), "weights not renormalised": moe(renormalize=False)},
+        mutants={
+            "top k": moe(top_k=2),
+            "weights not renormalised": moe(renormalize=False),
+            "theta": rope(theta=20_000.0),
+            "no q/k norm": without("q_norm", "k_norm", qk_norm="none"),
+        },
     ),
     "qwen3_moe, some layers dense": Case(
         reference="Qwen3Moe",

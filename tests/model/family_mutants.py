@@ -6,7 +6,7 @@ means something.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +78,32 @@ def without(*parts: str, **fields: Any) -> Mutant:
         return replace(config, **fields), kept
 
     return mutate
+
+
+def renamed(names: Mapping[str, str], **fields: Any) -> Mutant:
+    """A mutant with fields replaced, and with parameters under other names: every part of a name that is in `names`."""
+
+    def mutate(config: DecoderConfig, state: State) -> tuple[DecoderConfig, State]:
+        made = {".".join(names.get(part, part) for part in name.split(".")): tensor for name, tensor in state.items()}
+        return replace(config, **fields), made
+
+    return mutate
+
+
+def swapped(first: str, second: str) -> Mutant:
+    """A mutant with two kinds of parameters of every layer in each other's place."""
+    return renamed({first: second, second: first})
+
+
+def other_groups(config: DecoderConfig, state: State) -> tuple[DecoderConfig, State]:
+    """Each group of query heads reads another group's keys and values."""
+
+    def wrong(name: str, tensor: Tensor) -> Tensor:
+        if not any(f"self_attn.{part}_proj" in name for part in "kv"):
+            return tensor
+        return tensor.reshape(config.n_kv_heads, -1, *tensor.shape[1:]).flip(0).reshape(tensor.shape)
+
+    return config, {name: wrong(name, tensor) for name, tensor in state.items()}
 
 
 def windows(window: int) -> dict[str, Mutant]:
