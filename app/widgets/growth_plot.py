@@ -29,6 +29,8 @@ TALL, READ = 124, 146
 the token pointed at (else the chosen one) have a line over it."""
 READ_GAP = 3
 """Px between the legend and that line."""
+DOT, BESIDE = 3.4, 8.0
+"""Px of the radius of the dot at a line's end, and between the plot and the words beside it, which keep clear of it."""
 Points = list[tuple[float, float]]
 
 
@@ -137,8 +139,8 @@ class GrowthPlot(CursorPlot):
     def _measured_rect(self) -> QRectF:
         metrics = QFontMetricsF(self._theme.font("hint"))
         left = metrics.horizontalAdvance("888 MB") + 8
-        words = (line for _, _, lines in self.layout_words() for line in lines)
-        right = max((metrics.horizontalAdvance(line) + 8 for line in words), default=0.0)
+        words = (line for _, _, line in self.layout_words())
+        right = max((metrics.horizontalAdvance(line) + BESIDE + 2 for line in words), default=0.0)
         below = metrics.height() * (2 if self._tall else 1) + 3
         above = metrics.height() * (2 if self._reads else 1) + (3 + READ_GAP if self._reads else 3)
         return QRectF(self.rect()).adjusted(left, above, -max(right, 6.0), -below)
@@ -271,31 +273,30 @@ class GrowthPlot(CursorPlot):
             return 1.0
         return HEADROOM * max(growth.used, growth.per_token * growth.length, growth.allocated_at(growth.length), 1)
 
-    def layout_words(self) -> list[tuple[int, float, tuple[str, ...]]]:
+    def layout_words(self) -> list[tuple[int, float, str]]:
         """Of each other layout: its bytes a token, the length at which its line ends, and what is written beside the
-        plot; a line that leaves the plot says so, and how many bytes it leads to."""
+        plot; a line that leaves the plot says so, and how many bytes it leads to: on one line, as a second one would
+        lie at the end of the line of what is used and read as its value."""
         growth, high = self._growth, self._high()
         if growth is None:
             return []
-        found: list[tuple[int, float, tuple[str, ...]]] = []
+        found: list[tuple[int, float, str]] = []
         for name, size in growth.layouts:
             end = size * growth.length
-            words = (name,) if end <= high else (f"{name} ↑", short_amount(end, "B"))
+            words = name if end <= high else f"{name} ↑ {short_amount(end, 'B')}"
             stop = max(min(float(growth.length), high / max(size, 1)), float(self._first))
             found.append((size, stop, words))
         return found
 
     def layout_places(self) -> list[tuple[QRectF, str]]:
-        """Each line of those words with its place: at the height where its line ends, or at the upper edge."""
+        """Those words with their places: at the height where the line ends, or at the upper edge."""
         plot, high, metrics = self.plot_rect(), self._high(), QFontMetricsF(self._theme.font("hint"))
         found: list[tuple[QRectF, str]] = []
         for per_token, stop, words in self.layout_words():
             y = self._place_of(plot, high, stop, min(stop * per_token, high)).y()
             top = max(y - metrics.ascent() / 2, found[-1][0].bottom() if found else plot.top())
-            for line in words:
-                place = QRectF(plot.right() + 4, top, metrics.horizontalAdvance(line), metrics.height())
-                found.append((place, line))
-                top = place.bottom()
+            place = QRectF(plot.right() + BESIDE, top, metrics.horizontalAdvance(words), metrics.height())
+            found.append((place, words))
         return found
 
     @property
@@ -387,7 +388,7 @@ class GrowthPlot(CursorPlot):
             painter.drawEllipse(QPointF(x, self._place_of(plot, high, 0, growth.used_at(position)).y()), 3, 3)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colours.accent)
-        painter.drawEllipse(self._place_of(plot, high, growth.length, growth.used), 3.4, 3.4)
+        painter.drawEllipse(self._place_of(plot, high, growth.length, growth.used), DOT, DOT)
 
 
 _MIDDLE_RIGHT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight

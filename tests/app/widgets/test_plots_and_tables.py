@@ -24,7 +24,7 @@ from app.widgets.candidate_table import TOKEN_LEAST, TOKEN_TIGHT, CandidateTable
 from app.widgets.cdf_plot import CdfPlot
 from app.widgets.curve_plot import MARK_GAP, CurvePlot, Series, extremes
 from app.widgets.data_table import Column, DataTable
-from app.widgets.growth_plot import Growth, GrowthPlot
+from app.widgets.growth_plot import BESIDE, DOT, Growth, GrowthPlot
 from app.widgets.head_grid import HeadGrid
 from app.widgets.head_grid_layout import by_layer, by_rank
 from app.widgets.info_button import InfoButton
@@ -141,11 +141,11 @@ def test_a_layout_off_the_scale_says_so_beside_the_plot(qtbot: QtBot, theme: The
     )  # fmt: skip
     plot.set_growth(made)
     (mha, left_at, words), (mqa, end, plain) = plot.layout_words()
-    assert (mha, mqa, end, plain) == (3000, 500, 100, ("MQA",))
+    assert (mha, mqa, end, plain) == (3000, 500, 100, "MQA")
     assert left_at * 3000 == pytest.approx(1.1 * 128_000)  # where it meets the upper edge
-    assert words == ("MHA ↑", "300 KB")
+    assert words == "MHA ↑ 300 KB"
     metrics = QFontMetricsF(theme.font("hint"))
-    assert plot.plot_rect().right() + 4 + max(map(metrics.horizontalAdvance, (*words, *plain))) <= plot.width()
+    assert plot.plot_rect().right() + BESIDE + max(map(metrics.horizontalAdvance, (words, plain))) <= plot.width()
     plot.show()
     qtbot.waitExposed(plot)
     assert not plot.grab().isNull()
@@ -444,11 +444,14 @@ def test_a_line_that_leaves_the_plot_is_named_where_it_leaves(qtbot: QtBot, them
     made = replace(GROWTHS[3], length=375, n_prompt=375, used=375_000, chunk_ends=(375,), grown=((0, 400_000),),
                    layouts=(("MHA", 3000), ("MQA", 300)))  # fmt: skip
     plot.set_growth(made)
-    assert [len(words) for _, _, words in plot.layout_words()] == [2, 1]
     plot.set_cursor(1)
     rect, places = plot.plot_rect(), plot.layout_places()
     # Beside the plot, so under the line of the readout, and none of them on another.
-    assert [words for _, words in places] == ["MHA ↑", "1.12 MB", "MQA"]
+    assert [words for _, words in places] == ["MHA ↑ 1.12 MB", "MQA"]
+    line = QFontMetricsF(theme.font("hint")).height()
+    assert all(
+        place.height() < line * 1.5 and place.left() > rect.right() + DOT + 2 for place, _ in places
+    )  # clear of the dot
     assert all(place.top() >= rect.top() and place.left() > rect.right() for place, _ in places)
     assert all(a.bottom() <= b.top() for (a, _), (b, _) in pairwise(places))
     assert plot.readout(plot.width())
