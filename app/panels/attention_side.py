@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
 
 PAGES = ("heads", "row", "column", "entropy")
-MOST_THUMB = 48
 ROW_SHARES, APART = (14, 18, 24), 14
 """Of the three readouts over a row that share a line: characters, and px between them."""
 
@@ -233,9 +232,9 @@ class SideView(QWidget):
             self._ask_metric()
 
     def _ask_layers(self) -> None:
-        selection = self._ctx.selection
+        session, selection = self._ctx.session, self._ctx.selection
         layers = self.grid.missing()
-        size = min(MOST_THUMB, self.grid.thumbnail_pixels())
+        size = self.grid.thumbnail_pixels()
         if not layers or self._asked.get("grid") == (layers, size):
             return
         self._asked["grid"] = (layers, size)
@@ -243,7 +242,9 @@ class SideView(QWidget):
 
         def part(message: GridPart, arrays: Arrays) -> None:
             if self._state == state:
-                self.grid.set_layer(message.layer, np.ascontiguousarray(arrays["pixels"]))
+                pixels = np.ascontiguousarray(arrays["pixels"])
+                pooled = pixels.shape[-1] < session.length  # else a larger thumbnail has nothing more to show
+                self.grid.set_layer(message.layer, pixels, enough=size if pooled else None)
 
         asked = (layers, size)
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)

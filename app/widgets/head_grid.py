@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 Key = Qt.Key
+MOST_PIXELS = 48
+"""Of a thumbnail a side: larger ones are drawn from as many."""
 NUMBERS_APART, LABELS_APART = 6.0, 6.0
 """Px at least between the figures of one layer's number and the next one's, and between the names of sorted heads."""
 
@@ -57,6 +59,7 @@ class HeadGrid(PointedSheet[Head]):
         super().__init__(theme, tr("All heads"), parent)
         self._n_layers, self._n_heads, self._group = 0, 0, 1
         self._thumbs: dict[int, NDArray[np.uint8]] = {}
+        self._enough: dict[int, int] = {}  # up to so many pixels a side
         self._strips: dict[int, tuple[QImage, NDArray[np.uint32]]] = {}
         self._stale: set[int] = set()
         self._signed = False
@@ -77,6 +80,7 @@ class HeadGrid(PointedSheet[Head]):
         if shape != (self._n_layers, self._n_heads, self._group):
             self._n_layers, self._n_heads, self._group = shape
             self._thumbs.clear()
+            self._enough.clear()
             self._strips.clear()
             self._metric = self._tints = None
             self._relayout()
@@ -87,9 +91,11 @@ class HeadGrid(PointedSheet[Head]):
         self._strips.clear()
         self.viewport().update()
 
-    def set_layer(self, layer: int, pixels: NDArray[np.uint8]) -> None:
-        """The thumbnails of one layer, uint8 (heads, h, w)."""
+    def set_layer(self, layer: int, pixels: NDArray[np.uint8], *, enough: int | None = None) -> None:
+        """The thumbnails of one layer, uint8 (heads, h, w); drawn with more than `enough` pixels a side (default: any
+        number) they are to be asked for again."""
         self._thumbs[layer] = pixels
+        self._enough[layer] = MOST_PIXELS if enough is None else enough
         self._strips.pop(layer, None)
         self._stale.discard(layer)
         if self._sorted:
@@ -105,6 +111,7 @@ class HeadGrid(PointedSheet[Head]):
     def clear(self) -> None:
         """Forgets every thumbnail."""
         self._thumbs.clear()
+        self._enough.clear()
         self._strips.clear()
         self.viewport().update()
 
@@ -145,17 +152,18 @@ class HeadGrid(PointedSheet[Head]):
     # what is in sight
 
     def missing(self) -> tuple[int, ...]:
-        """Layers in sight without thumbnails of the present state, the chosen one's first."""
+        """Layers in sight without thumbnails of the present state and size, the chosen one's first."""
         if not self._n_layers:
             return ()
         layers = self._layout().layers_between(*self._span())
-        wanted = [layer for layer in layers if layer not in self._thumbs or layer in self._stale]
+        size, stale = self.thumbnail_pixels(), self._stale
+        wanted = [layer for layer in layers if layer in stale or self._enough.get(layer, 0) < size]
         first = self._selected[0] if self._selected else -1
         return tuple(sorted(wanted, key=lambda layer: (layer != first, layer)))
 
     def thumbnail_pixels(self) -> int:
-        """Screen pixels of a thumbnail's longer side."""
-        return max(self._thumbnail_size())
+        """Pixels worth asking for of a thumbnail's longer side."""
+        return min(max(self._thumbnail_size()), MOST_PIXELS)
 
     def room_for(self, width: int, height: int) -> tuple[float, float]:
         """Px of a thumbnail's side if the grid, by layer, had that room, and of the height it would take of it."""

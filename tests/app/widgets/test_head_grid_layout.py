@@ -109,6 +109,24 @@ def test_a_measure_tints_what_no_query_may_read_and_nothing_else() -> None:
     assert 0 < (colours != 9).sum() < 12
 
 
+def test_thumbnails_that_grow_are_asked_for_again_where_they_were_pooled(qtbot: QtBot) -> None:
+    """Layers that came while the grid was small stayed coarse beside the others when it grew."""
+    grid = HeadGrid(Theme("dark"))
+    qtbot.addWidget(grid)
+    grid.resize(226, 420)
+    grid.set_shape(3, 9, 3)
+    grid.show()
+    qtbot.waitExposed(grid)
+    small = grid.thumbnail_pixels()
+    grid.set_layer(0, np.zeros((9, 9, 9), dtype=np.uint8), enough=small)
+    grid.set_layer(1, np.zeros((9, 9, 9), dtype=np.uint8))  # all of its cells
+    assert grid.missing() == (2,)
+    grid.resize(420, 420)
+    assert grid.thumbnail_pixels() > small and grid.missing() == (0, 2)
+    grid.set_layer(0, np.zeros((9, 19, 19), dtype=np.uint8), enough=grid.thumbnail_pixels())
+    assert grid.missing() == (2,)
+
+
 def test_a_measure_is_seen_with_its_key_and_said_exactly(qtbot: QtBot) -> None:
     theme = Theme("dark")
     grid = HeadGrid(theme)
