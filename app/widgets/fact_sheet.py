@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 LONG_WORD, BREAK = 16, "\u200b"
-"""Letters of a word from which it may be broken, and what is put between them: of no width."""
+"""Letters of a word from which it may be broken, and what is put where it may: of no width."""
+SPACING, MARGIN = 12, 4
 Fact = tuple[str, str]
 """A name and what is said."""
 
@@ -38,8 +40,8 @@ class FactSheet(QScrollArea):
         self._labels: list[tuple[QLabel, QLabel]] = []
         self._page = QWidget()
         self._grid = QGridLayout(self._page)
-        self._grid.setContentsMargins(0, 2, 4, 2)
-        self._grid.setHorizontalSpacing(12)
+        self._grid.setContentsMargins(0, 2, MARGIN, 2)
+        self._grid.setHorizontalSpacing(SPACING)
         self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(1, 1)
         self.setWidget(self._page)
@@ -63,10 +65,10 @@ class FactSheet(QScrollArea):
                 label.deleteLater()
         while len(self._labels) < len(self._facts):
             self._labels.append(self._make(len(self._labels)))
-        for (name, text), (left, right) in zip(self._facts, self._labels, strict=True):
+        for (name, _), (left, right) in zip(self._facts, self._labels, strict=True):
             left.setText(name)
-            right.setText(" ".join(map(_breakable, text.split(" "))))
             right.setAccessibleName(name)
+        self._break_words()
         self.setAccessibleDescription(self.text())
         self._grid.setRowStretch(self._grid.rowCount(), 0)
         for row in range(self._grid.rowCount() + 1):
@@ -90,7 +92,18 @@ class FactSheet(QScrollArea):
         # under it.
         self._page.setFixedWidth(max(self.width() - self.verticalScrollBar().sizeHint().width(), 1))
         super().resizeEvent(event)
+        self._break_words()
         self._end_whole()
+
+    def _break_words(self) -> None:
+        """Lets long words end a line where the names leave too little room for them."""
+        metrics = QFontMetrics(self._theme.font("table"))
+        names = max((metrics.horizontalAdvance(name) for name, _ in self._facts), default=0)
+        room = self._page.width() - names - SPACING - MARGIN - 2
+        for (_, text), (_, right) in zip(self._facts, self._labels, strict=True):
+            broken = " ".join(_breakable(word, metrics, room) for word in text.split(" "))
+            if broken != right.text():
+                right.setText(broken)
 
     def _end_whole(self) -> None:
         """Leaves the px under the last line that fits empty."""
@@ -147,6 +160,7 @@ class FactSheet(QScrollArea):
         for pair in self._labels:
             for label in pair:
                 label.setFont(self._theme.font("table"))
+        self._break_words()
         self._end_whole()
 
 
@@ -160,6 +174,13 @@ class _Words(QLabel):
             super().keyPressEvent(event)
 
 
-def _breakable(word: str) -> str:
-    """A word that may be too long for a line (a path, a hash), with places to break it."""
-    return word if len(word) <= LONG_WORD else BREAK.join(word)
+def _breakable(word: str, metrics: QFontMetrics, room: int) -> str:
+    """A word that may be too long for a line of `room` px, with places to break it: a path between its names, and what
+    alone is longer than a line (a hash) anywhere."""
+    if len(word) <= LONG_WORD:
+        return word
+    names = _NAMES.findall(word)
+    return BREAK.join(BREAK.join(name) if metrics.horizontalAdvance(name) > room else name for name in names)
+
+
+_NAMES = re.compile(r"[^/\\]*[/\\]+|[^/\\]+")

@@ -3,10 +3,12 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from PySide6.QtGui import QColor, QFont, QFontInfo, QFontMetricsF, QTextLayout
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QColor, QFont, QFontInfo, QFontMetricsF, QPalette, QTextLayout
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit
+from pytestqt.qtbot import QtBot
 
 from app import resources
 from app.theme import DARK, LIGHT, FontRole, Palette, Theme, mono_families
@@ -113,3 +115,18 @@ def test_every_bold_text_is_the_semibold_that_is_there(qapp: QApplication) -> No
     places = [*Path("app").rglob("*.py"), Path("assets/style.qss")]
     found = {str(path) for path in places if smeared.search(path.read_text(encoding="utf-8"))}
     assert len(places) > 100 and not found
+
+
+@pytest.mark.parametrize("choice", ["dark", "light"])
+@pytest.mark.parametrize("make", [QLineEdit, QPlainTextEdit])
+def test_a_placeholder_can_be_read(
+    qtbot: QtBot, choice: Literal["dark", "light"], make: type[QLineEdit | QPlainTextEdit]
+) -> None:
+    theme, field = Theme(choice), make()
+    qtbot.addWidget(field)
+    field.setStyleSheet(theme.style_sheet())
+    field.setPlaceholderText("follow a token")
+    field.ensurePolished()
+    ink = field.palette().color(QPalette.ColorRole.PlaceholderText)
+    assert ink.alpha() == 255
+    assert contrast(ink, theme.palette.window) >= 4.5

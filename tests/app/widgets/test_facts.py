@@ -122,6 +122,22 @@ def test_the_chosen_row_is_marked_to_the_table_s_end(qtbot: QtBot, theme: Theme)
     assert seen.pixelColor(table.viewport().width() - 2, row).name() == theme.palette.accent_tint.name()
 
 
+@pytest.mark.parametrize("width", [420, 300])
+def test_a_path_is_broken_between_its_names(qtbot: QtBot, theme: Theme, width: int) -> None:
+    sheet = FactSheet(theme, "source")
+    qtbot.addWidget(sheet)
+    sheet.resize(width, 300)
+    sheet.show()
+    qtbot.waitExposed(sheet)
+    sheet.set_facts([("File", "/home/someone/models/SmolLM2-135M-Instruct/weights.gguf"), ("SHA-256", "b179" * 24)])
+    (_, path), (_, digest) = sheet._labels
+    assert path.text().split(BREAK) == ["/", "home/", "someone/", "models/", "SmolLM2-135M-Instruct/", "weights.gguf"]
+    assert len(digest.text().split(BREAK)) == 96, "what has no names is broken anywhere"
+    sheet.resize(140, 300)  # too narrow for the longest name
+    QApplication.processEvents()
+    assert "SmolLM2" not in path.text()
+
+
 @pytest.mark.parametrize("width", [420, 290, 240])
 def test_a_hash_and_a_path_are_whole_whatever_width_and_copied_without_breaks(
     qtbot: QtBot, theme: Theme, width: int
