@@ -24,7 +24,7 @@ from app.panels.model_card_words import (
 )
 from app.panels.model_outline import outline_lines, outline_of
 from app.session import Topic
-from app.widgets.block_drawing import BlockDrawing
+from app.widgets.block_drawing import BlockDrawing, DrawingPage
 from app.widgets.card_grid import Card, CardGrid, Plan, Slot
 from app.widgets.fact_sheet import FactSheet
 from app.widgets.fact_table import FactTable
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 PICTURED, PICTURED_MOST = (1640, 480), 2400
 """Px at 100 % text of its picture: at least, and of height at most."""
 DRAWN = 420
-"""Px of height at 100 % text from which the model is drawn too."""
+"""Px of height at 100 % text from which the drawing has a place of its own where there is the width."""
+SENTENCE = 28
+"""Shares of width that sentences have at most: longer lines are hard to read."""
 FOUR, TWO = 1190, 580
 """Px of width at 100 % text from which so many cards stand beside one another with every figure and name whole."""
 SWITCH, HALVED = 400, 300
@@ -75,6 +77,7 @@ class ModelPanel(Panel):
         self.costs = FactTable(theme, tr("Bytes and operations"), COSTS)
         self.source = FactSheet(theme, tr("Source"))
         self.drawing = BlockDrawing(theme, tr("The model as a drawing"))
+        self.way = DrawingPage(theme, self.drawing)
         self.checks = FactTable(theme, tr("Self-check"), check_columns())
         self.check_all = QPushButton(tr("Check all"))
         self.check_all.setProperty("compact", True)
@@ -85,7 +88,7 @@ class ModelPanel(Panel):
             "words": (Card(theme, tr("configuration"), self.words), tr("Words")),
             "parts": (Card(theme, tr("parameters"), self.parts), tr("Parameters")),
             "costs": (Card(theme, tr("bytes and operations"), self.costs), tr("Costs")),
-            "drawing": (Card(theme, tr("a token's way"), self.drawing), tr("Drawing")),
+            "drawing": (Card(theme, tr("a token's way"), self.way), tr("Drawing")),
             "source": (Card(theme, tr("source"), self.source), tr("Source")),
             "checks": (Card(theme, tr("self-check"), self.checks, tool=self.check_all), tr("Self-check")),
         }
@@ -128,7 +131,9 @@ class ModelPanel(Panel):
     def as_picture(self) -> Iterator[str]:
         """All cards beside one another, as high as the longest of them needs, without bars and button."""
         model, before, px = self.ctx.session.model, self.size(), self.ctx.theme.px
-        shown: tuple[QAbstractScrollArea, ...] = (self.words, self.source, self.parts, self.costs, self.checks)
+        shown: tuple[QAbstractScrollArea, ...] = (
+            self.words, self.source, self.parts, self.costs, self.checks, self.way,
+        )  # fmt: skip
         policies = [widget.verticalScrollBarPolicy() for widget in shown]
         for widget in shown:
             widget.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -148,6 +153,8 @@ class ModelPanel(Panel):
         """Whether a card has more lines than it shows."""
         sheets = (sheet for sheet in (self.words, self.source) if sheet.isVisibleTo(self))
         tables = (table for table in (self.parts, self.costs, self.checks) if table.isVisibleTo(self))
+        if self.way.isVisibleTo(self) and self.drawing.minimumSizeHint().height() > self.way.viewport().height():
+            return True
         return any(sheet.needed_height() > sheet.viewport().height() for sheet in sheets) or any(
             table.verticalHeader().length() > table.viewport().height() for table in tables
         )
@@ -243,18 +250,20 @@ def plan(width: float, height: float) -> Plan:
             Slot(cards=("parts", "costs", "checks"), row=1, col=1),
         )  # fmt: skip
         return Plan(slots=slots, widths=(5, 6), heights=(11, 8))
-    words = ("words", "drawing") if height >= DRAWN else ("words",)
     groups: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
     if width >= FOUR:
-        groups, widths = ((*words,), ("parts",), ("costs", "source"), ("checks",)), (15, 15, 14, 18)
+        # What figures do not need is the sentences': they take fewer lines, and less of them has to be scrolled to.
+        words = min(15 + (width - FOUR) * 62 / (FOUR - 60), SENTENCE)
+        groups = ("words",), ("parts",), ("costs", "source", "drawing"), ("checks",)
+        widths = round(words * 4), 15 * 4, 14 * 4, 18 * 4
     elif width >= 920:
-        groups, widths = ((*words, "source"), ("parts", "costs"), ("checks",)), (9, 9, 10)
+        groups, widths = (("words", "drawing", "source"), ("parts", "costs"), ("checks",)), (9, 9, 10)
     elif width >= TWO:
-        groups, widths = ((*words, "source"), ("parts", "costs", "checks")), (1, 1)
+        groups, widths = (("words", "drawing", "source"), ("parts", "costs", "checks")), (1, 1)
     elif height >= (HALVED if width < SWITCH else DRAWN):
-        front = Slot(cards=(*words, "source"), fills=("drawing",))
+        front = Slot(cards=("words", "drawing", "source"), fills=("drawing",))
         return Plan(slots=(front, Slot(cards=("parts", "costs", "checks"), row=1)), widths=(1,), heights=(6, 5))
     else:
-        groups, widths = ((*words, "parts", "costs", "source", "checks"),), (1,)
+        groups, widths = (("words", "drawing", "parts", "costs", "source", "checks"),), (1,)
     return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(groups)), widths=widths)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QScrollArea, QSizePolicy, QToolTip, QWidget
 
 from app.plain import tip as plain_tip
 
@@ -50,6 +51,25 @@ class Outline:
         return [*self.first, *inner, *self.last]
 
 
+class DrawingPage(QScrollArea):
+    """A drawing that is scrolled where it is higher than the place."""
+
+    def __init__(self, theme: Theme, drawing: QWidget) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setWidget(drawing)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(drawing.accessibleName())
+        self.viewport().setAutoFillBackground(False)
+        drawing.setAutoFillBackground(False)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._theme.px(160), self._theme.px(60))
+
+
 class BlockDrawing(QWidget):
     """Boxes as high as the widget allows; a tip over each says all of it."""
 
@@ -59,27 +79,36 @@ class BlockDrawing(QWidget):
         self.outline: Outline | None = None
         self.setAccessibleName(label)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
+        theme.changed.connect(self._restyle)
+
+    def _restyle(self) -> None:
+        self.updateGeometry()
+        self.update()
 
     def set_outline(self, outline: Outline | None) -> None:
         if outline != self.outline:
             self.outline = outline
             lines = [_sentence(op) for op in outline.ops()] if outline else []
             self.setAccessibleDescription("; ".join(lines))
+            self.updateGeometry()
             self.update()
 
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(320), self._theme.px(420))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(self._theme.px(200), self._theme.px(160))
+        """High enough for every box at its lowest."""
+        scale, height = self._theme.text_scale, self._theme.px(160)
+        if self.outline is not None:
+            rows, gaps = _counts(self.outline)
+            height = math.ceil((rows * LOW + gaps * CLOSE) * scale) + 4
+        return QSize(self._theme.px(200), height)
 
     # geometry
 
     def pitch(self, outline: Outline) -> tuple[float, float]:
         """Px of a box and of a gap: what the height allows, within bounds."""
-        rows = len(outline.first) + len(outline.last) + sum(max(map(len, group)) for group in outline.groups)
-        gaps, scale, room = rows + 1.5 * len(outline.groups) + 1, self._theme.text_scale, self.height() - 4
+        (rows, gaps), scale, room = _counts(outline), self._theme.text_scale, self.height() - 4
         gap = min(max(room / (2.2 * rows + gaps), CLOSE * scale), WIDE * scale)
         return min(max((room - gaps * gap) / rows, LOW * scale), HIGH * scale), gap
 
@@ -211,6 +240,12 @@ class BlockDrawing(QWidget):
             place = top.adjusted(bold.horizontalAdvance(name) + 10, 0, -note, 0)
         detail = small.elidedText(op.detail, Qt.TextElideMode.ElideRight, place.width())
         painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, detail)
+
+
+def _counts(outline: Outline) -> tuple[int, float]:
+    """How many boxes lie over one another, and how many gaps."""
+    rows = len(outline.first) + len(outline.last) + sum(max(map(len, group)) for group in outline.groups)
+    return rows, rows + 1.5 * len(outline.groups) + 1
 
 
 def _sentence(op: Op) -> str:

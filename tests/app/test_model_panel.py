@@ -15,11 +15,12 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.export.panel_files import picture
-from app.panels.model_card import DRAWN, ModelPanel, plan
+from app.panels.model_card import ModelPanel, plan
 from app.panels.model_card_words import source_path
 from app.panels.model_outline import outline_lines
 from app.session import Topic
 from app.theme import Theme
+from app.widgets.block_drawing import LOW
 from app.widgets.fact_sheet import BREAK
 from model.loading import LoadedModel
 from model.protocol.card_requests import GetModelCard
@@ -170,10 +171,8 @@ def test_a_hidden_panel_asks_nothing(qtbot: QtBot, tmp_path: Path) -> None:
 def test_every_part_is_reachable_by_keys_at_any_size(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
     panel, _bench = shown(qtbot, tmp_path, size=size)
     found = plan(panel.grid.width(), panel.grid.height())
-    drawn = size[1] >= DRAWN + 30
     placed = [key for slot in found.slots for key in slot.cards]
-    assert sorted(placed) == sorted(panel.grid.cards.keys() - (set() if drawn else {"drawing"}))
-    assert drawn or not panel.drawing.isVisible()  # too low to be read: its numbers are all in the other parts
+    assert sorted(placed) == sorted(panel.grid.cards)
     for switch in panel.grid.switches:
         seen = [switch.key()]
         switch._segments[switch.key()].setFocus()
@@ -213,6 +212,34 @@ def test_the_drawing_is_this_models(qtbot: QtBot, tmp_path: Path, name: str, siz
     assert all(inside.contains(rect) for rect in boxes)
     assert not any(a.intersects(b) for a, b in itertools.combinations(boxes, 2))
     assert outline_lines(outline)[0] == ["Embedding", outline.first[0].detail, outline.first[0].note]
+
+
+@pytest.mark.parametrize("size", [(1386, 238), (1906, 282), (986, 200), (1360, 300)])
+def test_a_drawing_higher_than_its_place_is_scrolled(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
+    panel, _bench = shown(qtbot, tmp_path, size=size)
+    panel.grid.show_card("drawing")
+    assert panel.drawing.isVisible()
+    QTest.qWait(20)
+    (first, *_, last), bar = [rect for rect, _ in panel.drawing.boxes()], panel.way.verticalScrollBar()
+    assert first.height() >= LOW, "no box is lower than its words"
+    assert last.bottom() <= panel.drawing.height()
+    assert bar.maximum() == max(panel.drawing.height() - panel.way.viewport().height(), 0)
+    panel.way.setFocus()
+    QTest.keyClick(panel.way, Qt.Key.Key_End)
+    bar.setValue(bar.maximum())
+    assert panel.drawing.mapTo(panel.way.viewport(), last.bottomRight().toPoint()).y() <= panel.way.viewport().height()
+
+
+def test_sentences_have_the_width_that_figures_do_not_need() -> None:
+    def parts_and_words(width: float) -> tuple[float, float]:
+        shares = plan(width, 195).widths
+        return shares[1] / sum(shares) * (width - 60), shares[0] / sum(shares) * (width - 60)
+
+    least, few = parts_and_words(1190)
+    now, many = parts_and_words(1360)
+    assert now == pytest.approx(least, abs=2)
+    assert many > few * 1.5
+    assert parts_and_words(2500)[1] < 2500 * 0.4, "a line is not longer than it can be read"
 
 
 def test_its_picture_cuts_nothing_and_says_which_model_it_is(qtbot: QtBot, tmp_path: Path) -> None:
