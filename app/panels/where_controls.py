@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QAbstractScrollArea, QHBoxLayout, QLabel, QWidget
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.i18n import tr
 from app.panels.attention_words import head_text, layer_text
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.context import AppContext
+    from app.theme import Theme
 
 PIECE_ROOM = 104
 
@@ -74,6 +76,37 @@ def room_of(panel: QWidget) -> QSize:
     return parent.size() if parent is not None and isinstance(area, QAbstractScrollArea) else panel.size()
 
 
+class _Piece(QWidget):
+    """A token's text, in amber where it was decoded; drawn, for a label with a style sheet of its own keeps the font it
+    had when another size of text is chosen while it is out of sight."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme, self.text, self._decoded = theme, "", False
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+
+    def show_piece(self, text: str, *, decoded: bool) -> None:
+        self.text, self._decoded = text, decoded
+        self.setAccessibleName(text)
+        self.updateGeometry()
+        self.update()
+
+    def shown(self) -> str:
+        """As much of it as has room."""
+        metrics = QFontMetricsF(self._theme.font("mono"))
+        return metrics.elidedText(self.text, Qt.TextElideMode.ElideRight, self._theme.px(PIECE_ROOM))
+
+    def sizeHint(self) -> QSize:
+        metrics = QFontMetricsF(self._theme.font("mono"))
+        return QSize(math.ceil(metrics.horizontalAdvance(self.shown())), math.ceil(metrics.height()))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setFont(self._theme.font("mono"))
+        painter.setPen(self._theme.palette.amber if self._decoded else self._theme.palette.text)
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.shown())
+
+
 class _TokenBox(QWidget):
     """A position to type or step, with its token beside it."""
 
@@ -82,10 +115,9 @@ class _TokenBox(QWidget):
         self._ctx = ctx
         self.box = NumberBox(ctx.theme, Whole(low=0, high=0, default=0, slider_high=0), decimals=0)
         self.box.setAccessibleName(tr("Position of the {what}", what=label))
-        self.name, self.piece = QLabel(label), QLabel()
+        self.name, self.piece = QLabel(label), _Piece(ctx.theme)
         self.name.setProperty("role", "secondary")
-        for text in (self.name, self.piece):
-            text.setTextFormat(Qt.TextFormat.PlainText)
+        self.name.setTextFormat(Qt.TextFormat.PlainText)
         row = QHBoxLayout(self)
         row.setContentsMargins(4, 0, 4, 0)
         row.setSpacing(5)
@@ -101,17 +133,12 @@ class _TokenBox(QWidget):
         self.box.set_mapping(Whole(low=0, high=last, default=0, slider_high=last))
         self.box.set_value(position)
         token = tokens[position] if position < len(tokens) else None
-        metrics = QFontMetricsF(self.piece.font())
-        room = self._ctx.theme.px(PIECE_ROOM)
-        text = token.piece if token else ""
-        self.piece.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
-        colour = self._ctx.theme.palette.amber if token and token.kind == "decode" else self._ctx.theme.palette.text
-        self.piece.setStyleSheet(f"color: {colour.name()};")
+        self.piece.show_piece(token.piece if token else "", decoded=token is not None and token.kind == "decode")
 
     def _edited(self, value: Number, choose: Callable[[int], None]) -> None:
         choose(int(value))
 
     def _restyle(self) -> None:
         theme = self._ctx.theme
-        self.piece.setFont(theme.font("mono"))
+        self.piece.updateGeometry()
         self.box.setFixedSize(theme.px(58), theme.px(26))

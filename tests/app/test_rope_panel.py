@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QFontMetricsF, QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
@@ -29,6 +29,13 @@ from tests.app.saving import save
 from tests.model.tiny import llama, made, model_of
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+def ink(widget: QWidget) -> int:
+    """How many rows of pixels of a widget have more than one colour."""
+    image = widget.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    pixels = np.frombuffer(image.constBits(), np.uint32).reshape(image.height(), -1)[:, : image.width()]
+    return int((pixels != pixels[:, :1]).any(1).sum())
 
 
 def shown(
@@ -252,6 +259,19 @@ def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:
                    panel.pages, panel.reach_box, where.layer_box, where.head_box, where.query_box.box,
                    where.key_box.box):  # fmt: skip
         assert widget.accessibleName()
+
+
+def test_the_chosen_tokens_grow_with_the_text_also_out_of_sight(qtbot: QtBot, tmp_path: Path) -> None:
+    """A label with a style sheet of its own came back in the size it had when it was hidden."""
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    bench.selection.set_cell(8, 2)
+    piece = panel.where.query_box.piece
+    qtbot.waitUntil(lambda: piece.accessibleName() == bench.session.path_tokens()[8].piece)
+    small = ink(piece)
+    panel.hide()
+    panel.ctx.theme.set_text_scale(2.0)
+    panel.show()
+    qtbot.waitUntil(lambda: ink(piece) >= 1.6 * small)
 
 
 def test_typing_a_position_chooses_it(qtbot: QtBot, tmp_path: Path) -> None:
