@@ -261,6 +261,8 @@ def _open_gguf(
             except (OSError, CacheDirError) as error:  # a full or read-only disk: slower, but it opens
                 reason = f"It could not be prepared for quick opening: {str(error).rstrip('.')}."
                 return _warned(_load(place, checkpoint, device, dtype, progress, check), reason)
+        del checkpoint  # its vocabulary, and what the preparing left between: no part of the model
+        give_back()
         found = prepared.find(digest, progress, check)
         if found is None:
             raise AssertionError("the prepared model is not what was written")
@@ -346,7 +348,10 @@ def _open_prepared(
     for parameter, tensor in found.tensors():
         check()
         found.mapped.require_whole()
-        final = to_device(tensor, device, dtype)  # float32 on a CPU: the mapped file itself
+        if device.type == "cpu" and dtype != torch.float32:
+            final = torch.empty(tensor.shape, dtype=dtype).copy_(tensor)  # in the order of rows, without one between
+        else:
+            final = to_device(tensor, device, dtype)  # float32 on a CPU: the mapped file itself
         put(parameter, lay_out(final) if columns_first(parameter) else final.contiguous())
         done += tensor.numel()
         progress("Reading weights", done, parameters, "numbers")

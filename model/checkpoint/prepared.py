@@ -67,17 +67,19 @@ class Prepared:
         return self.directory / TOKENIZER
 
     def tensors(self) -> Iterable[tuple[str, Tensor]]:
-        """(parameter name, tensor mapped from the file), float32, matrices in the order `lay_out` gives."""
+        """(parameter name, tensor mapped from the file), float32, matrices in the order `lay_out` gives. The largest
+        first: what is doubled for a moment, on its way elsewhere, is then doubled while little else is in memory."""
         transposed, joined = set(self.manifest["columns_first"]), self.manifest["joined"]
         self._read_ahead()
         with safe_open(self.directory / WEIGHTS, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118 - not a dict
-                tensor = file.get_tensor(name)
-                if name in joined:
-                    parts = torch.split(tensor, [width for _, width in joined[name]], 1)
-                    yield from ((part, view.t()) for (part, _), view in zip(joined[name], parts, strict=True))
-                else:
-                    yield name, tensor.t() if name in transposed else tensor
+            # all at once: asking for one looks at its memory, which a cut in the meantime would have taken away
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        for name, tensor in sorted(found.items(), key=lambda item: -item[1].numel()):
+            if name in joined:
+                parts = torch.split(tensor, [width for _, width in joined[name]], 1)
+                yield from ((part, view.t()) for (part, _), view in zip(joined[name], parts, strict=True))
+            else:
+                yield name, tensor.t() if name in transposed else tensor
 
     def _read_ahead(self) -> None:
         """Asks the system to bring the file in while the rest is set up."""

@@ -346,7 +346,7 @@ def watch():
 before = anonymous("RssAnon")
 thread = threading.Thread(target=watch)
 thread.start()
-model = loading.open_model(sys.argv[1])
+model = loading.open_model(sys.argv[1], dtype=sys.argv[2])
 stop.set()
 thread.join()
 print(peak - before, model.info.weight_bytes)
@@ -369,11 +369,29 @@ def test_loading_takes_little_more_than_the_model(tmp_path: Path) -> None:
     config = files.tiny().config | {"hidden_size": 512, "intermediate_size": 1280, "vocab_size": 65536}
     config |= {"num_hidden_layers": 11, "num_key_value_heads": 4, "tie_word_embeddings": True, "head_dim": 128}
     (path / "config.json").write_text(json.dumps(config))
-    done = subprocess.run([sys.executable, "-c", MEMORY_CHILD, str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    peak, weights = map(int, done.stdout.split())
+    peak, weights = _memory_of(path, "float32")
     assert weights > 260e6
     assert peak < 1.3 * weights
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_gguf_in_half_precision_takes_little_more_than_the_model_prepared_or_not(
+    default_model_path: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        peak, weights = _memory_of(default_model_path, "bfloat16", DECODERSCOPE_CACHE_DIR=str(tmp_path))
+        assert weights > 260e6
+        assert peak < 1.3 * weights
+        assert (tmp_path / "prepared").exists()
+
+
+def _memory_of(source: Path, dtype: str, **environment: str) -> tuple[int, int]:
+    """(peak of anonymous memory above what there was, bytes of weights) of opening a model, in a process of its own."""
+    command = [sys.executable, "-c", MEMORY_CHILD, str(source), dtype]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+    assert done.returncode == 0, done.stderr
+    peak, weights = map(int, done.stdout.split())
+    return peak, weights
 
 
 def test_errors_are_one_sentence_kind(tmp_path: Path) -> None:
