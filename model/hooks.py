@@ -35,6 +35,7 @@ class Listening:
 
     points: tuple[str, ...]
     replaced: set[str] = field(default_factory=set)
+    replacements: int = 0
 
     @property
     def altered(self) -> bool:
@@ -61,6 +62,7 @@ class HookPoint(nn.Module):
             if replacement is not None:
                 self._check(tensor, replacement)
                 record.replaced.add(self.name)
+                record.replacements += 1
                 # written into and handed back: told apart all the same by who asks whether it is still the tensor
                 tensor = replacement if replacement is not tensor else replacement.view_as(replacement)
         return tensor

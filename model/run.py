@@ -41,8 +41,9 @@ ORDERS_KEPT = 8
 _run_ids = itertools.count(1)
 
 
-def _replaced(points: Iterable[HookPoint]) -> bool:
-    return any(record.altered for point in points for _, record in point.listeners)
+def _replacements(points: Iterable[HookPoint]) -> int:
+    """How often the listeners there are have replaced an activation: more after a pass than before it, if in it."""
+    return sum(record.replacements for point in points for _, record in point.listeners)
 
 
 def default_budget(device: torch.device) -> int:
@@ -474,13 +475,14 @@ class Run:
                 self.model.require_weights()
 
         tokens = to_device(torch.tensor(ids), self.device)
+        before = _replacements(self.decoder.hook_points.values())
         try:
             store.writing = True
             with self.decoder.hooks(store.listeners()):
                 out = self.decoder(tokens, store.cache, logits=logits, at_layer=at_layer, rope_length=rope_length)
         finally:
             store.writing = False
-        self.altered = self.altered or _replaced(self.decoder.hook_points.values())
+        self.altered = self.altered or _replacements(self.decoder.hook_points.values()) > before
         return out  # type: ignore[no-any-return]
 
     @torch.inference_mode()

@@ -337,6 +337,25 @@ def test_logits_that_are_no_numbers_stop_the_run_and_say_so() -> None:
     assert run.state().stop == ""
 
 
+def test_a_run_is_marked_altered_by_replacements_in_its_own_passes() -> None:
+    _, model = llama()
+    is_on = True
+
+    def double(tensor: torch.Tensor, _point: object) -> torch.Tensor | None:
+        return tensor * 2 if is_on else None
+
+    with model.decoder.hooks({"layers.*.resid_post": double}):
+        first = run_of(model, random_ids(9))
+        is_on = False
+        second = run_of(model, random_ids(9))
+        assert first.altered and not second.altered
+        assert not np.allclose(first.logits(first.current), second.logits(second.current), atol=1e-3)
+        is_on = True
+        second.step(SAMPLED)
+        assert second.altered and second.state().altered
+    assert not run_of(model, random_ids(9)).altered
+
+
 def test_a_recorded_run_is_restored_as_it_was() -> None:
     _, model = llama()
     run = run_of(model, random_ids(8))
