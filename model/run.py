@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +23,7 @@ from model.checkpoint.memory import available_bytes
 from model.config import DecoderConfig
 from model.device import Stopwatch, kept, to_device
 from model.errors import BadValueError, CancelledError
-from model.hooks import HookPoint
+from model.hooks import replacements
 from model.kv_cache import KVCache
 from model.prefill import Chunks, ContextFullError, LayerWatch, ProgressReport, PromptError, YieldPoint, checked
 from model.protocol.values import MemoryInfo, Node, RunState, SamplerSettings
@@ -39,11 +39,6 @@ BUDGET_SHARE = 0.25  # of the memory that is free when the run begins
 ORDERS_KEPT = 8
 
 _run_ids = itertools.count(1)
-
-
-def _replacements(points: Iterable[HookPoint]) -> int:
-    """How often the listeners there are have replaced an activation: more after a pass than before it, if in it."""
-    return sum(record.replacements for point in points for _, record in point.listeners)
 
 
 def default_budget(device: torch.device) -> int:
@@ -475,14 +470,14 @@ class Run:
                 self.model.require_weights()
 
         tokens = to_device(torch.tensor(ids), self.device)
-        before = _replacements(self.decoder.hook_points.values())
+        before = replacements(self.decoder.hook_points.values())
         try:
             store.writing = True
             with self.decoder.hooks(store.listeners()):
                 out = self.decoder(tokens, store.cache, logits=logits, at_layer=at_layer, rope_length=rope_length)
         finally:
             store.writing = False
-        self.altered = self.altered or _replacements(self.decoder.hook_points.values()) > before
+        self.altered = self.altered or replacements(self.decoder.hook_points.values()) > before
         return out  # type: ignore[no-any-return]
 
     @torch.inference_mode()
