@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QLabel,
     QPushButton,
@@ -21,22 +20,20 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 from app.dialogs.label import label
+from app.dialogs.sheet import Sheet
 
 ABOUT = "A microscope for decoder-only language models. Every number on the screen is the number the model used."
 
 LOGO = 44
 
 
-class AboutDialog(QDialog):
+class AboutDialog(Sheet):
     """What this is, its version and the engine's."""
 
     def __init__(self, theme: Theme, session: Session, version: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(theme, parent, width=420, spacing=8)
         self.setWindowTitle(tr("About Decoderscope"))
-        self.setFixedWidth(theme.px(420))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 22, 24, 18)
-        column.setSpacing(8)
+        column, row = self.column, self.foot
         head = QHBoxLayout()
         head.setSpacing(12)
         logo = QLabel()
@@ -58,8 +55,7 @@ class AboutDialog(QDialog):
         text = "\n".join([tr("version {v}", v=version), *lines])
         if lines:
             column.addWidget(label("\n".join(lines), "mono", wrap=True))
-        column.addSpacing(4)
-        row = QHBoxLayout()
+        column.addStretch(1)
         copy, close = QPushButton(tr("Copy")), QPushButton(tr("Close"))
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
         close.clicked.connect(self.accept)
@@ -69,4 +65,3 @@ class AboutDialog(QDialog):
         row.addStretch(1)
         row.addWidget(copy)
         row.addWidget(close)
-        column.addLayout(row)

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 from app.dialogs.label import label
+from app.dialogs.sheet import Sheet
 
 MAX_TITLE, MAX_MESSAGE, MAX_LINES = 100, 2_000, 16  # characters and lines shown; what is copied is whole
 
@@ -34,20 +33,16 @@ def beginning(text: str) -> str:
     return shown if shown == text else f"{shown.rstrip()} …"
 
 
-class ErrorDialog(QDialog):
+class ErrorDialog(Sheet):
     """What went wrong, where, why, and what to do. Esc closes it; nothing is lost."""
 
     def __init__(self, theme: Theme, trouble: Trouble, parent: QWidget | None = None, *, about: str = "") -> None:
         """`about`: releases and system, copied with the rest."""
-        super().__init__(parent)
+        super().__init__(theme, parent, width=600 if trouble.expanded else 440, widest=640, spacing=12)
         self.trouble = trouble
         self.setObjectName("error-dialog")
         self.setWindowTitle(tr("Decoderscope"))
-        self.setMinimumWidth(theme.px(600 if trouble.expanded else 440))
-        self.setMaximumWidth(theme.px(640))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
-        column.setSpacing(12)
+        column, row = self.column, self.foot
         head = QHBoxLayout()
         picture = QLabel()
         picture.setPixmap(theme.pixmap("warning", "red", 22, 2))
@@ -62,8 +57,8 @@ class ErrorDialog(QDialog):
         self.details.setFont(theme.font("mono_small"))
         self.details.setMinimumHeight(theme.px(300 if trouble.expanded else 140))
         self.details.setVisible(trouble.expanded)
-        column.addWidget(self.details)
-        row = QHBoxLayout()
+        column.addWidget(self.details, 1)
+        column.addStretch(0)
         text = "\n".join(filter(None, (trouble.title, trouble.message, trouble.details, about)))
         self.copy = QPushButton(tr("Copy details"))
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
@@ -84,5 +79,4 @@ class ErrorDialog(QDialog):
         close.setDefault(True)
         close.clicked.connect(self.accept)
         row.addWidget(close)
-        column.addLayout(row)
         close.setFocus()

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
-    QDialog,
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,25 +29,23 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo
 
 from app.dialogs.label import label
+from app.dialogs.sheet import Sheet
 
 PLAN_DELAY_MS = 350
 FIRST_WORDS = "What it is and what it takes is read here first; nothing is opened yet."
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
-class OpenDialog(QDialog):
+class OpenDialog(Sheet):
     """Which model, on what device, in which dtype; says what it will take before it is read."""
 
     def __init__(self, theme: Theme, session: Session, source: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(theme, parent, width=560)
         self._session = session
         self._plan: LoadPlan | None = None
         self.setObjectName("open-dialog")
         self.setWindowTitle(tr("Open a model"))
-        self.setMinimumWidth(theme.px(560))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
-        column.setSpacing(10)
+        column, buttons = self.column, self.foot
         host = session.hello.host if session.hello else ""
         where = tr("Paths are on {host}, where the engine runs.", host=host) if host else ""
         column.addWidget(label(tr("File, folder or hub id"), "title"))
@@ -84,7 +80,7 @@ class OpenDialog(QDialog):
         self.plan.setMinimumHeight(theme.px(50))  # three lines: the buttons stay where they are
         self.plan.setAlignment(Qt.AlignmentFlag.AlignTop)
         column.addWidget(self.plan)
-        buttons = QHBoxLayout()
+        column.addStretch(1)
         buttons.addStretch(1)
         buttons.addWidget(self._button(tr("Cancel"), self.reject))
         self.go = self._button(tr("Open"), self._open)
@@ -92,7 +88,6 @@ class OpenDialog(QDialog):
         self.go.setProperty("primary", True)
         self.go.setDefault(True)
         buttons.addWidget(self.go)
-        column.addLayout(buttons)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(PLAN_DELAY_MS)

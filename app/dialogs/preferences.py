@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPoint, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QDialog,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.amounts import size
 from app.dialogs.label import label
 from app.dialogs.open_model import DTYPES
+from app.dialogs.sheet import Sheet
 from app.engine import default_command
 from app.i18n import LANGUAGES, tr
 from app.settings import MAX_THREADS, config_folder, log_folder
@@ -39,31 +38,26 @@ BUDGET_DELAY_MS = 500
 THEMES = {"system": "As the system", "light": "Light", "dark": "Dark"}
 
 
-class PreferencesDialog(QDialog):
+class PreferencesDialog(Sheet):
     """Every preference that has no better place. What needs the model or the engine again says so, with a button."""
 
     languageChosen = Signal(QPoint)  # where the dialog stood
 
     def __init__(self, ctx: AppContext, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(ctx.theme, parent, width=560)
         self._ctx = ctx
         self.setObjectName("preferences-dialog")
         self.setWindowTitle(tr("Preferences"))
-        self.setMinimumWidth(ctx.theme.px(560))
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(20, 18, 20, 16)
-        self._column.setSpacing(10)
         self._build_looks()
         self._build_model()
         self._build_engine()
         self._build_files()
-        row = QHBoxLayout()
-        row.addStretch(1)
+        self.column.addStretch(1)
+        self.foot.addStretch(1)
         close = self._button(tr("Close"), self.accept)
         close.setProperty("primary", True)
         close.setDefault(True)
-        row.addWidget(close)
-        self._column.addLayout(row)
+        self.foot.addWidget(close)
         ctx.session.changed.connect(self._on_topic)
         self._show_state()
 
@@ -118,13 +112,13 @@ class PreferencesDialog(QDialog):
             self._put(grid, 3, at, text, box)
         grid.setRowMinimumHeight(2, 6)  # a name belongs to the field under it
         self.budget_words = label("", "hint", wrap=True)
-        self._column.addWidget(self.budget_words)
+        self.column.addWidget(self.budget_words)
         row = QHBoxLayout()
         self.reload_words = label(tr("Device, format and threads are used when a model is opened."), "hint", wrap=True)
         self.reload = self._button(tr("Open the model again"), lambda: session.open_model(session.source))
         row.addWidget(self.reload_words, 1)
         row.addWidget(self.reload)
-        self._column.addLayout(row)
+        self.column.addLayout(row)
 
     def _build_engine(self) -> None:
         grid = self._section(tr("Engine"))
@@ -136,24 +130,24 @@ class PreferencesDialog(QDialog):
         self.restart = self._button(tr("Restart the engine"), self._restart)
         grid.addWidget(self.restart, 1, 1)
         self.command_words = label("", "hint", wrap=True)
-        self._column.addWidget(self.command_words)
+        self.column.addWidget(self.command_words)
 
     def _build_files(self) -> None:
-        self._column.addWidget(label(tr("Files"), "title"))
+        self.column.addWidget(label(tr("Files"), "title"))
         for text, folder in ((tr("Preferences"), config_folder()), (tr("Log"), log_folder())):
             row = QHBoxLayout()
             place = label(f"{text}: {folder}", "hint", wrap=True)
             place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             row.addWidget(place, 1)
             row.addWidget(self._button(tr("Open the folder"), partial(_show_folder, folder)))
-            self._column.addLayout(row)
+            self.column.addLayout(row)
 
     def _section(self, title: str) -> QGridLayout:
-        self._column.addWidget(label(title, "title"))
+        self.column.addWidget(label(title, "title"))
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(4)
-        self._column.addLayout(grid)
+        self.column.addLayout(grid)
         return grid
 
     def _put(self, grid: QGridLayout, row: int, column: int, text: str, field: QWidget) -> None:

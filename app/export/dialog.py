@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
-    QDialog,
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
@@ -17,11 +16,11 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.dialogs.ask import ConfirmDialog
+from app.dialogs.sheet import Sheet
 from app.export.exporter import (
     FORMATS,
     KINDS,
@@ -70,11 +69,11 @@ PREVIEW_DELAY_MS = 250
 """After the last change of an option, before the engine draws again."""
 
 
-class ExportDialog(QDialog):
+class ExportDialog(Sheet):
     """Options at the left, the figure as the engine draws it at the right."""
 
     def __init__(self, exporter: Exporter, panel: Panel) -> None:
-        super().__init__(panel.window())
+        super().__init__(exporter.ctx.theme, panel.window(), spacing=12)
         self._exporter, self._panel = exporter, panel
         self._ctx = exporter.ctx
         self._kind = kind_of(panel)
@@ -191,11 +190,8 @@ class ExportDialog(QDialog):
         top.setSpacing(20)
         top.addLayout(form)
         top.addWidget(self.preview, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 14)
-        column.setSpacing(12)
-        column.addLayout(top, 1)
-        column.addLayout(self._buttons())
+        self.column.addLayout(top, 1)
+        self._add_buttons()
         self._watch()
         self._show_kind()
 
@@ -259,7 +255,7 @@ class ExportDialog(QDialog):
         grid.setColumnStretch(4, 1)
         return widget
 
-    def _buttons(self) -> QHBoxLayout:
+    def _add_buttons(self) -> None:
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.hide()
@@ -271,13 +267,11 @@ class ExportDialog(QDialog):
         self.export_button.clicked.connect(self.export)
         self.cancel_button = QPushButton(tr("Cancel"))
         self.cancel_button.clicked.connect(self.reject)
-        row = QHBoxLayout()
-        row.addWidget(self.progress_note)
-        row.addWidget(self.bar, 1)
-        row.addStretch(0)
-        row.addWidget(self.cancel_button)
-        row.addWidget(self.export_button)
-        return row
+        self.foot.addWidget(self.progress_note)
+        self.foot.addWidget(self.bar, 1)
+        self.foot.addStretch(0)
+        self.foot.addWidget(self.cancel_button)
+        self.foot.addWidget(self.export_button)
 
     def _watch(self) -> None:
         self.kind_box.keyChosen.connect(self.choose)

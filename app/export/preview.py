@@ -45,6 +45,9 @@ class Preview(QLabel):
         self.setMinimumSize(SMALLEST)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
+    def sizeHint(self) -> QSize:
+        return SMALLEST  # a figure, drawn for the room there is, asks for no more and no less
+
     def show_want(self, want: Want, panel: Panel) -> None:
         """Draws it, or says why there is nothing to see."""
         self.stop()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QDialog,
     QFileDialog,
     QHBoxLayout,
     QLabel,
@@ -16,10 +15,10 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QRadioButton,
-    QVBoxLayout,
 )
 
 from app.amounts import size
+from app.dialogs.sheet import Sheet
 from app.export.exporter import default_folder
 from app.export.files import FileExport
 from app.export.places import is_there, typed_path
@@ -39,20 +38,17 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo, Progress
 
 
-class SaveRunDialog(QDialog):
+class SaveRunDialog(Sheet):
     """Which contents, with what each takes; a path; a bar while it is written."""
 
     def __init__(self, ctx: AppContext, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(ctx.theme, parent, width=480)
         self._ctx = ctx
         self.export: FileExport | None = None
         self.setObjectName("save-run-dialog")
         self.setWindowTitle(tr("Save the run"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setMinimumWidth(ctx.theme.px(480))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
-        column.setSpacing(10)
+        column = self.column
         self.choices: dict[RunContents, QRadioButton] = {}
         group = QButtonGroup(self)
         for contents, text in _texts().items():
@@ -79,7 +75,8 @@ class SaveRunDialog(QDialog):
         self.bar.setRange(0, 0)
         self.bar.hide()
         column.addWidget(self.bar)
-        column.addLayout(self._buttons())
+        column.addStretch(1)
+        self._add_buttons()
         self._on_path()
         ctx.engine.request(GetRunSizes(), on_reply=self._on_sizes, on_error=_ignore, owner=self)
 
@@ -111,18 +108,16 @@ class SaveRunDialog(QDialog):
         else:
             super().reject()
 
-    def _buttons(self) -> QHBoxLayout:
+    def _add_buttons(self) -> None:
         self.save_button = QPushButton(tr("Save"))
         self.save_button.setProperty("primary", True)
         self.save_button.setDefault(True)
         self.save_button.clicked.connect(self.save)
         cancel = QPushButton(tr("Cancel"))
         cancel.clicked.connect(self.reject)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(cancel)
-        row.addWidget(self.save_button)
-        return row
+        self.foot.addStretch(1)
+        self.foot.addWidget(cancel)
+        self.foot.addWidget(self.save_button)
 
     def _folder(self) -> Path:
         folder = self._ctx.settings.panel("export").get("folder")
