@@ -16,7 +16,7 @@ from app.i18n import tr
 from app.panels.attention_controls import AttentionControls
 from app.panels.attention_copy import attention_tables, measure_table
 from app.panels.attention_grid import MapGrid
-from app.panels.attention_map import MapView
+from app.panels.attention_map import TITLE, TITLE_GAP, MapView
 from app.panels.attention_side import SideView
 from app.panels.base import Changes, Need, Panel
 from app.session import Topic
@@ -278,7 +278,7 @@ class AttentionPanel(Panel):
         side = 0 if not shown else self.side.width() if self._own_sizes else self._split_side()
         width, height = self.width() - side - (36 if shown else 24), self.height() - px(60)
         stays = 0 if self.side.split else 10
-        under, beside = height - width * 0.97, width - height - px(22)
+        under, beside = height - width * 0.97, width - self._matrix_width(width, height)
         split = (
             self.ctx.session.run is not None
             and not narrow
@@ -303,6 +303,22 @@ class AttentionPanel(Panel):
             (self._right if stacked else self._left).addWidget(self.side.lines)
             self.side.lines.show()
         self.mark("view")
+
+    def _matrix_width(self, width: int, height: int) -> int:
+        """Px of `width` with which the matrices are as large as the height lets them be: more would lie idle."""
+        px, shape = self.ctx.theme.px, self.main.heat.shape
+        rough = height + px(22)
+        if self.pinned or not all(shape) or rough >= width:
+            return rough
+        high = max(height, self._split.height()) + px(TITLE) + TITLE_GAP  # one alone has no title
+        least = self._maps.side_in(QSize(width, high)) - 0.5
+        few, enough = min(rough, width - 1), width
+        if self._maps.side_in(QSize(few, high)) >= least:
+            return rough
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (few, middle) if self._maps.side_in(QSize(middle, high)) >= least else (middle, enough)
+        return enough
 
     def _heads_over_lines(self, narrow: int, wide: int, height: int) -> int:
         """Px of height for the heads over the lines, both `wide`; 0 where thumbnails are not much larger then than in

@@ -253,10 +253,11 @@ def plan(width: float, height: float) -> Plan:
     groups: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
     if width >= FOUR:
-        # What figures do not need is the sentences': they take fewer lines, and less of them has to be scrolled to.
-        words = min(15 + (width - FOUR) * 62 / (FOUR - 60), SENTENCE)
+        # What figures do not need is the sentences', which then take fewer lines, and the drawing's.
+        more = (width - FOUR) * 62 / (FOUR - 60)
+        words, drawn = min(15 + more * 0.75, SENTENCE), 14 + more * 0.25
         groups = ("words",), ("parts",), ("costs", "source", "drawing"), ("checks",)
-        widths = round(words * 4), 15 * 4, 14 * 4, 18 * 4
+        widths = round(words * 4), 15 * 4, round(drawn * 4), 18 * 4
     elif width >= 920:
         groups, widths = (("words", "drawing", "source"), ("parts", "costs"), ("checks",)), (9, 9, 10)
     elif width >= TWO:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 STREAM, INDENT, RADIUS = 22.0, 48.0, 9.0
-LOW, HIGH = 20.0, 58.0
-"""Px of a box at 100 % text: with name and detail on one line, and with a line for each and air."""
+LOW, TWO_LINES, HIGH = 20.0, 36.0, 58.0
+"""Px of a box at 100 % text: with name and detail on one line, with a line for each, and with air round them."""
 CLOSE, WIDE = 12.0, 26.0
 """Px between boxes at 100 % text."""
+SHARE = 2.2
+"""Times a box is higher than a gap, between these bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +99,13 @@ class BlockDrawing(QWidget):
         return QSize(self._theme.px(320), self._theme.px(420))
 
     def minimumSizeHint(self) -> QSize:
-        """High enough for every box at its lowest."""
-        scale, height = self._theme.text_scale, self._theme.px(160)
+        """High enough for every box at its lowest; where that has to be scrolled in any case, for two lines in each."""
+        scale, height, place = self._theme.text_scale, self._theme.px(160), self.parentWidget()
         if self.outline is not None:
             rows, gaps = _counts(self.outline)
             height = math.ceil((rows * LOW + gaps * CLOSE) * scale) + 4
+            if place is not None and place.height() < height:
+                height = math.ceil((rows + gaps / SHARE) * TWO_LINES * scale) + 4
         return QSize(self._theme.px(200), height)
 
     # geometry
@@ -109,7 +113,7 @@ class BlockDrawing(QWidget):
     def pitch(self, outline: Outline) -> tuple[float, float]:
         """Px of a box and of a gap: what the height allows, within bounds."""
         (rows, gaps), scale, room = _counts(outline), self._theme.text_scale, self.height() - 4
-        gap = min(max(room / (2.2 * rows + gaps), CLOSE * scale), WIDE * scale)
+        gap = min(max(room / (SHARE * rows + gaps), CLOSE * scale), WIDE * scale)
         return min(max((room - gaps * gap) / rows, LOW * scale), HIGH * scale), gap
 
     def boxes(self) -> list[tuple[QRectF, Op]]:

@@ -255,3 +255,19 @@ def test_the_menu_says_whether_all_heads_are_in_sight(qtbot: QtBot, bench: Bench
         settled(qtbot, panel, bench)
     panel.side.show_page("row")
     assert not command.checked()
+
+
+@pytest.mark.parametrize("size", [(751, 504), (900, 640), (760, 520)])
+def test_hiding_the_heads_makes_the_matrix_no_smaller(qtbot: QtBot, bench: Bench, size: tuple[int, int]) -> None:
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    assert panel.side.grid.isVisible()
+    before = panel.main.heat.geometry_now().area.width()
+    panel.toggle_grid()
+    settled(qtbot, panel, bench)
+    assert not panel.side.grid.isVisible()
+    assert panel.main.heat.geometry_now().area.width() >= before
+    heat = panel.main.heat
+    idle = heat.height() - heat.geometry_now().readout.bottom()
+    assert idle < heat.shape[0] + 4, "a pixel more for every row would need more height than there is"

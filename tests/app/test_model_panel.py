@@ -20,7 +20,7 @@ from app.panels.model_card_words import source_path
 from app.panels.model_outline import outline_lines
 from app.session import Topic
 from app.theme import Theme
-from app.widgets.block_drawing import LOW
+from app.widgets.block_drawing import LOW, TWO_LINES
 from app.widgets.fact_sheet import BREAK
 from model.loading import LoadedModel
 from model.protocol.card_requests import GetModelCard
@@ -221,7 +221,8 @@ def test_a_drawing_higher_than_its_place_is_scrolled(qtbot: QtBot, tmp_path: Pat
     assert panel.drawing.isVisible()
     QTest.qWait(20)
     (first, *_, last), bar = [rect for rect, _ in panel.drawing.boxes()], panel.way.verticalScrollBar()
-    assert first.height() >= LOW, "no box is lower than its words"
+    scrolled = panel.drawing.height() > panel.way.viewport().height()
+    assert first.height() >= (TWO_LINES if scrolled else LOW) - 1, "what is scrolled has room for its words"
     assert last.bottom() <= panel.drawing.height()
     assert bar.maximum() == max(panel.drawing.height() - panel.way.viewport().height(), 0)
     panel.way.setFocus()
@@ -237,8 +238,8 @@ def test_sentences_have_the_width_that_figures_do_not_need() -> None:
 
     least, few = parts_and_words(1190)
     now, many = parts_and_words(1360)
-    assert now == pytest.approx(least, abs=2)
-    assert many > few * 1.5
+    assert now == pytest.approx(least, abs=6)
+    assert many > few * 1.3
     assert parts_and_words(2500)[1] < 2500 * 0.4, "a line is not longer than it can be read"
 
 
