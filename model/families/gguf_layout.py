@@ -22,6 +22,8 @@ _EPSILONS: Mapping[NormKind, tuple[str, ...]] = {
     "layer": ("layer_norm_epsilon", "layer_norm_eps"),
 }
 _SCALINGS = {kind: kind for kind in ("none", "linear", "yarn")}
+_ALWAYS_HEARD = "attn_factor"
+"""By llama.cpp, that is, whether positions are scaled or not."""
 _UNHEARD = {"attn_factor": 1.0, "yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_log_multiplier": 0.0}
 
 LAYER_NAMES = {
@@ -141,12 +143,14 @@ def _stated_scaling(meta: Mapping[str, Any], arch: str) -> dict[str, Any] | None
     at = f"{arch}.rope.scaling"
     factor = meta.get(f"{at}.factor", meta.get(f"{arch}.rope.scale_linear"))  # the second: of files before 2023-11
     kind = ConfigReader(meta).choice(f"{at}.type", among=_SCALINGS, default="none" if factor is None else "linear")
-    if kind == "none" or (kind == "linear" and factor == 0):
+    is_scaled = kind != "none" and not (kind == "linear" and factor == 0)
+    for name, unscaled in _UNHEARD.items():
+        if is_scaled or name == _ALWAYS_HEARD:
+            ConfigReader(meta).refuse(f"{at}.{name}", unless=unscaled, why=f"{unscaled:g}: no other is known here")
+    if not is_scaled:
         return None
     if factor is None:
         raise ConfigError(f"{at}.factor", factor, f"the factor of the {kind} scaling")
-    for name, unscaled in _UNHEARD.items():
-        ConfigReader(meta).refuse(f"{at}.{name}", unless=unscaled, why=f"{unscaled:g}: no other is known here")
     scaling = {
         "rope_type": kind,
         "factor": factor,

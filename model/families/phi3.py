@@ -78,9 +78,11 @@ def gguf_to_config(
 ) -> dict[str, Any]:
     """A Phi-3 config.json from GGUF metadata; LongRoPE's factors are tensors of the file."""
     has_tables = tensors is not None and LONG_FACTORS in tensors and SHORT_FACTORS in tensors
-    if has_tables and meta.get("phi3.rope.scaling.type") == "longrope":
-        meta = {key: value for key, value in meta.items() if key != "phi3.rope.scaling.type"}
-    found = gguf_config(meta, names, tensors, arch="phi3", model_type="phi3", whole_heads=False)
+    stated = dict(meta)
+    attention_factor = stated.pop("phi3.rope.scaling.attn_factor", 1.0) if has_tables else 1.0
+    if has_tables and stated.get("phi3.rope.scaling.type") == "longrope":
+        del stated["phi3.rope.scaling.type"]
+    found = gguf_config(stated, names, tensors, arch="phi3", model_type="phi3", whole_heads=False)
     found["sliding_window"] = found.get("sliding_window") or None
     original = meta.get("phi3.rope.scaling.original_context_length")
     if original is not None:
@@ -89,13 +91,13 @@ def gguf_to_config(
     found["partial_rotary_factor"] = partial_for(meta, "phi3.rope.dimension_count", d_head)
     if has_tables and tensors is not None:
         if found["rope_scaling"] is not None:
-            stated = found["rope_scaling"]["rope_type"]
-            raise ConfigError("phi3.rope.scaling", stated, f"none beside the table {LONG_FACTORS}")
+            kind = found["rope_scaling"]["rope_type"]
+            raise ConfigError("phi3.rope.scaling", kind, f"none beside the table {LONG_FACTORS}")
         found["rope_scaling"] = {
             "rope_type": "longrope",
             "long_factor": [float(value) for value in tensors[LONG_FACTORS].flatten()],
             "short_factor": [float(value) for value in tensors[SHORT_FACTORS].flatten()],
-            "attention_factor": meta.get("phi3.rope.scaling.attn_factor", 1.0),
+            "attention_factor": attention_factor,
         }
     return found
 

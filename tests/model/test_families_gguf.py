@@ -175,6 +175,7 @@ STATED: list[tuple[str, dict[str, Any]]] = [
     ("gemma2, written", {"gemma2.attn_logit_softcapping": None, "gemma2.final_logit_softcapping": None}),
     ("phi3, longrope past its switch, partial, tied", {"phi3.rope.scaling.attn_factor": None}),
     ("phi3, longrope past its switch, partial, tied", {"phi3.rope.scaling.type": "longrope"}),
+    ("phi3, longrope past its switch, partial, tied", {"phi3.rope.scaling.attn_factor": 1.7}),
 ]
 
 
@@ -197,7 +198,7 @@ def test_what_a_file_states_or_leaves_out_is_read_as_llama_cpp_reads_it(
         ("llama, llama3 scaling", scaled("llama", "linear"), r"is 'linear'; expected none beside the table rope_freqs"),
         (
             "phi3, longrope past its switch, partial, tied",
-            scaled("phi3", "linear") | {"phi3.rope.scaling.attn_factor": None},
+            scaled("phi3", "linear"),
             "is 'linear'; expected none beside the table rope_factors_long",
         ),
         (
@@ -205,6 +206,7 @@ def test_what_a_file_states_or_leaves_out_is_read_as_llama_cpp_reads_it(
             {"llama.attention.layer_norm_rms_epsilon": None},
             "rms_epsilon is None; expected a finite",
         ),
+        ("qwen2", {"qwen2.rope.scaling.attn_factor": 0.5}, r"attn_factor is 0\.5; expected 1: no other is known here"),
         ("gpt2", {"gpt2.attention.layer_norm_epsilon": None}, "layer_norm_epsilon is None; expected a finite number"),
         ("qwen3", {"qwen3.context_length": None}, "context_length is None; expected a whole number"),
         ("mixtral", {"llama.expert_used_count": None}, "expert_used_count is None; expected a whole number"),
