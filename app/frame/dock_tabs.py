@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QStyle, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QTabBar, QToolButton, QWidget
 from shiboken6 import isValid
 
 from app.frame.docks import RADIUS, PanelDock
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 TAB_PADDING, TAB_INSET = 11, 8
 """Px at either side of a tab's text and before the first tab, as the style sheet has them."""
+TIGHT_PADDING = 9
+"""Px beside a tab's text, both sides together, where tabs stand close."""
 SIDE, GAP, RIGHT = 24, 2, 8
-"""Px of a button, between two, and at their right."""
-LEAST_ARROW = 14
-_ARROW_EVENTS = frozenset({QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.Move, QEvent.Type.Resize})
+"""Px of a button at 100 % text, between two, and at their right."""
 
 
 class TabTools(QWidget):
     """At the right of a tab bar: what the tabbed dock's own title bar would hold; where the tabs leave less room, one
-    button that has it all in a menu, which a right click on the tabs opens too. Where tabs scroll it stands behind the
-    arrows, and its menu has the tabs as well."""
+    button that has it all in a menu, which a right click on the tabs opens too. Tabs that have no room are in that menu
+    alone: a tab cut in the middle of a word cannot be read."""
 
     def __init__(self, bar: QTabBar, theme: Theme, docks: Callable[[], list[PanelDock]]) -> None:
         super().__init__(bar)
@@ -54,10 +54,7 @@ class TabTools(QWidget):
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         bar.customContextMenuRequested.connect(lambda at: self.open_menu(bar.mapToGlobal(at)))
         theme.changed.connect(self.restyle)
-        bar.currentChanged.connect(self.follow)
-        self._arrows = bar.findChildren(QToolButton, options=Qt.FindChildOption.FindDirectChildrenOnly)
-        for arrow in self._arrows:
-            arrow.installEventFilter(self)
+        bar.currentChanged.connect(self._on_chosen)
         self.restyle()
         self.follow()
 
@@ -100,13 +97,8 @@ class TabTools(QWidget):
 
     @property
     def crowded(self) -> bool:
-        """Whether the tabs scroll."""
-        return any(not arrow.isHidden() for arrow in self._arrows)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in _ARROW_EVENTS and watched in self._arrows:
-            self.place()
-        return False
+        """Whether not all tabs have room."""
+        return not all(self._bar.isTabVisible(index) for index in range(self._bar.count()))
 
     def open_menu(self, at: QPoint) -> None:
         """Opens the menu at a point of the screen."""
@@ -114,11 +106,13 @@ class TabTools(QWidget):
 
     def place(self) -> None:
         """At the right end, in the middle of the bar's height; folded into one button where the tabs leave no room for
-        all, behind the arrows where they need even that."""
-        fit_tabs(self._bar, RIGHT + SIDE)
-        last = self._bar.tabRect(self._bar.count() - 1)
-        room, least = self._bar.width() - last.right() - 1, RIGHT + SIDE
-        whole = RIGHT + sum(SIDE + GAP for _ in (*self._buttons, self.info))
+        all, in the place of the last tabs where they need even that."""
+        bar, side = self._bar, self._theme.px(SIDE)
+        least = RIGHT + side
+        fit_tabs(bar, least)
+        last = max((bar.tabRect(index).right() for index in range(bar.count()) if bar.isTabVisible(index)), default=0)
+        room = bar.width() - last - 1
+        whole = RIGHT + sum(side + GAP for _ in (*self._buttons, self.info))
         crowded = self.crowded
         self._folded = crowded or whole > room
         self._show()
@@ -126,18 +120,10 @@ class TabTools(QWidget):
         self.setVisible(crowded or room >= least)
         self.move(self._bar.width() - self.width(), (self._bar.height() - self.height()) // 2)
         self.raise_()
-        if crowded:
-            self._move_arrows(least)
 
-    def _move_arrows(self, beside: int) -> None:
-        """The arrows share what Qt keeps free of tabs for them with the button, which takes `beside` px of it."""
-        kept = 2 * self._bar.style().pixelMetric(QStyle.PixelMetric.PM_TabBarScrollButtonWidth, None, self._bar)
-        each = max((kept - beside) // 2, LEAST_ARROW)
-        left = self._bar.width() - beside - each * len(self._arrows)
-        for number, arrow in enumerate(sorted(self._arrows, key=lambda arrow: arrow.objectName())):  # left, right
-            place = QRect(left + number * each, arrow.y(), each, arrow.height())
-            if arrow.geometry() != place:
-                arrow.setGeometry(place)
+    def _on_chosen(self) -> None:
+        self.place()
+        self.follow()
 
     def _show(self) -> None:
         dock = self.dock
@@ -149,7 +135,6 @@ class TabTools(QWidget):
     def _button(self, name: str) -> QToolButton:
         button = QToolButton()
         button.setProperty("flat", True)
-        button.setFixedSize(SIDE, SIDE)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setToolTip(name)
         button.setAccessibleName(name)
@@ -160,6 +145,8 @@ class TabTools(QWidget):
         for button, icon in self._buttons:
             button.setIcon(self._theme.icon(icon, "secondary", 14))
             button.setIconSize(QSize(self._theme.px(14), self._theme.px(14)))
+        for button in (*(button for button, _ in self._buttons), self.more):
+            button.setFixedSize(self._theme.px(SIDE), self._theme.px(SIDE))
 
     def _run(self, run: Callable[[PanelDock], object]) -> None:
         dock = self.dock
@@ -178,16 +165,34 @@ def _tools() -> tuple[tuple[str, str, Callable[[PanelDock], object]], ...]:
 
 
 def fit_tabs(bar: QTabBar, beside: int) -> None:
-    """Sets tabs close together where they and `beside` px would not all fit otherwise: a tab cut by arrows cannot be
-    read."""
-    texts = sum(bar.fontMetrics().horizontalAdvance(bar.tabText(index)) for index in range(bar.count()))
-    tight = texts + bar.count() * 2 * TAB_PADDING + TAB_INSET + beside > bar.width()
+    """Sets tabs close together where they and `beside` px would not all fit otherwise; where they would not even then,
+    shows the first that fit, and the one in front."""
+    texts = [bar.fontMetrics().horizontalAdvance(bar.tabText(index)) for index in range(bar.count())]
+    tight = sum(texts) + bar.count() * 2 * TAB_PADDING + TAB_INSET + beside > bar.width()
     if tight != bool(bar.property("tight")):
         bar.setProperty("tight", tight)
         bar.style().unpolish(bar)
         bar.style().polish(bar)
         QApplication.sendEvent(bar, QEvent(QEvent.Type.StyleChange))  # without it the tabs stay where they are
         bar.updateGeometry()
+    widths, room = [text + TIGHT_PADDING for text in texts], bar.width() - beside - TAB_INSET
+    shown = fitting(widths, bar.currentIndex(), room) if tight else set(range(bar.count()))
+    for index in range(bar.count()):
+        if bar.isTabVisible(index) != (index in shown):
+            bar.setTabVisible(index, index in shown)
+
+
+def fitting(widths: Sequence[int], front: int, room: int) -> set[int]:
+    """The first tabs that have room, whole, and always the one in front."""
+    shown, left = {front} & set(range(len(widths))), room - (widths[front] if front >= 0 else 0)
+    for index, width in enumerate(widths):
+        if index == front:
+            continue
+        left -= width
+        if left < 0:
+            break
+        shown.add(index)
+    return shown
 
 
 class TabFrames(QObject):
@@ -210,7 +215,7 @@ class TabFrames(QObject):
                 bar.setExpanding(False)
                 bar.setDocumentMode(True)
                 bar.setElideMode(Qt.TextElideMode.ElideNone)
-                bar.setUsesScrollButtons(True)
+                bar.setUsesScrollButtons(True)  # of one tab alone that has no room
                 bar.installEventFilter(self)
                 self._tools[bar] = TabTools(bar, self._theme, self._docks)
                 self._tools[bar].show()

@@ -35,6 +35,8 @@ RADIUS = 8.0
 MARGIN = GAP = 8
 TITLE_HEIGHT = 34
 LEAST_HEIGHT = 96
+TOOL, BAR_SIDES = 24, 32
+"""Px of a title bar's button at 100 % text, and of what is beside title and buttons."""
 SQUEEZED = (72, 32)
 """Px a panel keeps whatever the text's size, where there is no room for what all of them need."""
 DRAG = 3
@@ -49,7 +51,7 @@ class TitleBar(QWidget):
 
     def __init__(self, dock: PanelDock, theme: Theme, title: str, help_text: str) -> None:
         super().__init__(dock)
-        self._dock, self._theme = dock, theme
+        self._dock, self._theme, self._keeps = dock, theme, True
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 8, 0)
@@ -92,6 +94,7 @@ class TitleBar(QWidget):
         ):
             button.setIcon(self._theme.icon(icon, "secondary", 14))
             button.setIconSize(QSize(self._theme.px(14), self._theme.px(14)))
+            button.setFixedSize(self._theme.px(TOOL), self._theme.px(TOOL))
         title = self.label.text()
         words = tr("Maximise {title}", title=title)
         if self._dock.maximised:
@@ -111,6 +114,15 @@ class TitleBar(QWidget):
         self._hint = QSize(super().sizeHint().width(), 0 if self._dock.tabbed else self._theme.px(TITLE_HEIGHT))
         self._least = QSize(60, self._hint.height())
         super().updateGeometry()
+
+    def _has_room(self) -> bool:
+        title = self.label.fontMetrics().horizontalAdvance(self.label.text())
+        return title + 5 * self._theme.px(TOOL) + BAR_SIDES <= self.width()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._has_room() != self._keeps:
+            self.show_tools()
 
     def enterEvent(self, event: QEvent) -> None:
         super().enterEvent(event)  # type: ignore[arg-type] # QEnterEvent
@@ -133,7 +145,6 @@ class TitleBar(QWidget):
     def _button(self, icon: str, label: str, run: Callable[[], object]) -> QToolButton:
         button = QToolButton(self)
         button.setProperty("flat", True)
-        button.setFixedSize(24, 24)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setAccessibleName(label)
         button.setToolTip(label)
@@ -142,10 +153,11 @@ class TitleBar(QWidget):
         return button
 
     def _show_tools(self, *, visible: bool) -> None:
-        """The tools keep their room, so that nothing moves when they appear."""
+        """The tools keep their room, so that nothing moves when they appear; not where it is the title's."""
+        keeps = self._keeps = self._has_room()
         for button in (self.export_button, self.float_button, self.maximise_button, self.close_button):
             policy = button.sizePolicy()
-            policy.setRetainSizeWhenHidden(button is not self.export_button)
+            policy.setRetainSizeWhenHidden(keeps and button is not self.export_button)
             button.setSizePolicy(policy)
             button.setVisible(visible and (button is not self.export_button or self._dock.panel.exports))
 

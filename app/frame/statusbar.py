@@ -32,19 +32,25 @@ class EngineDot(QWidget):
         super().__init__()
         self._theme = theme
         self.voice = "secondary"
-        self.setFixedSize(QSize(10, 16))
+        theme.changed.connect(self._restyle)
+        self._restyle()
 
     def set_voice(self, voice: str) -> None:
         if voice != self.voice:
             self.voice = voice
             self.update()
 
+    def _restyle(self) -> None:
+        self.setFixedSize(QSize(self._theme.px(10), self._theme.px(16)))
+        self.update()
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(getattr(self._theme.palette, self.voice))
-        painter.drawEllipse(QRectF(1, self.height() / 2 - 4, 8, 8))
+        side = 8 * self._theme.text_scale
+        painter.drawEllipse(QRectF((self.width() - side) / 2, (self.height() - side) / 2, side, side))
 
 
 class StatusLine(QStatusBar):

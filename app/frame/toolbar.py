@@ -82,7 +82,7 @@ class BarButton(QAbstractButton):
         width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * self._padding
         if self.hint:
             width += QFontMetricsF(self._theme.font("hint")).horizontalAdvance(self.hint) + GAP
-        whole = round(width + (14 if self._arrow else 0)) + 1
+        whole = round(width + (self._theme.px(14) if self._arrow else 0)) + 1
         return QSize(min(whole, self._room or whole), self._theme.px(HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
@@ -118,7 +118,7 @@ class BarButton(QAbstractButton):
         align = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         words = self.text()
         if self._room:
-            room = area.width() - (14 if self._arrow else 0)
+            room = area.width() - (self._theme.px(14) if self._arrow else 0)
             words = QFontMetricsF(bold).elidedText(words, Qt.TextElideMode.ElideRight, room)
         painter.drawText(area, align, words)
         if self.hint:
@@ -129,7 +129,9 @@ class BarButton(QAbstractButton):
             painter.drawText(area.adjusted(shift, 0.5, 0, 0.5), align, self.hint)
         if self._arrow:
             painter.setOpacity(1)
-            draw_chevron(painter, colours.secondary, QPointF(self.width() - self._padding - 3, self.height() / 2 + 0.5))
+            grown = self._theme.text_scale
+            middle = QPointF(self.width() - self._padding - 3 * grown, self.height() / 2 + 0.5)
+            draw_chevron(painter, colours.secondary, middle, size=grown)
 
 
 class CostReadout(QWidget):

@@ -250,12 +250,14 @@ class BlockWalkPanel(Panel):
             kv = f" · KV {walk.kv_head}" if shared else ""
             parts.append((f"  {tr('Head {head}', head=walk.head)}{kv}", "text"))
         if math.isfinite(walk.error):
-            good = walk.error <= walk.bound
-            words = tr("differs from the run by {error}", error=figure(walk.error, 2))
-            parts.append(
-                (f"   {words if walk.error else tr('equals the run bit for bit')}", "green" if good else "red")
+            voice, error = "green" if walk.error <= walk.bound else "red", figure(walk.error, 2)
+            words = (
+                tr("differs from the run by {error}", error=error) if walk.error else tr("equals the run bit for bit")
             )
-        self.about.set_parts(parts)
+            brief: Part = (f"   ± {error}" if walk.error else "   ± 0", voice)
+            self.about.set_parts([*parts, (f"   {words}", voice)], [*parts, brief], [*parts[:2], brief], [brief])
+        else:
+            self.about.set_parts(parts)
         self.about.setToolTip(tr(
             "The largest difference between the end of this walk and what the run stored, over the largest magnitude "
             "stored"

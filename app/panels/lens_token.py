@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from model.protocol.framing import Arrays
     from model.protocol.wire import ErrorInfo
 
+LEAST_PAGE = 84
+"""Px of plot or table at 100 % text; the panel scrolls where there is less."""
 NEGLIGIBLE = 5e-4
 """A rest of so much of a logit is rounding and no news."""
 
@@ -87,8 +89,9 @@ class TokenView(QWidget):
         )  # fmt: skip
         self._pages = QStackedWidget()
         for widget in (self.plot, self.bars, self.path_table, self.terms_table):
-            widget.setMinimumHeight(theme.px(84))
             self._pages.addWidget(widget)
+        theme.changed.connect(self._restyle)
+        self._restyle()
         head = self._head = QWidget()
         row = WrapRow(head)
         row.add(self.tabs)
@@ -121,6 +124,9 @@ class TokenView(QWidget):
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.updateGeometry()
+
+    def _restyle(self) -> None:
+        self._pages.setMinimumHeight(self._ctx.theme.px(LEAST_PAGE))
 
     def follow(self, position: int, token: int = -1) -> None:
         """Shows `token` at `position`; -1: the one that the box names, else the likeliest at the end."""

@@ -12,6 +12,6 @@ def draw_chevron(painter: QPainter, colour: QColor, middle: QPointF, *, up: bool
     """Around `middle`, pointing down, or `up`; `size` as a share of the usual one."""
     rise = (-HALF_HEIGHT if up else HALF_HEIGHT) * size
     wide = HALF_WIDTH * size
-    painter.setPen(QPen(colour, LINE, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    painter.setPen(QPen(colour, LINE * max(size, 1.0), Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawPolyline([middle + QPointF(-wide, -rise), middle + QPointF(0, rise), middle + QPointF(wide, -rise)])

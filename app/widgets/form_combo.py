@@ -27,5 +27,6 @@ class FormCombo(QComboBox):
         super().paintEvent(event)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        middle = QPointF(self.width() - ARROW_MIDDLE, self.height() / 2 + 0.5)
-        draw_chevron(painter, self._theme.palette.secondary, middle)
+        grown = self._theme.text_scale
+        middle = QPointF(self.width() - ARROW_MIDDLE * grown, self.height() / 2 + 0.5)
+        draw_chevron(painter, self._theme.palette.secondary, middle, size=grown)

@@ -25,12 +25,13 @@ StepFlag = QAbstractSpinBox.StepEnabledFlag
 def _paint_arrows(box: FormSpin | FormDoubleSpin, theme: Theme) -> None:
     painter = QPainter(box)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    can, x, apart = box.stepEnabled(), box.width() - ARROWS_MIDDLE, theme.px(10 * APART) / 10
+    size = 0.85 * theme.text_scale
+    can, x, apart = box.stepEnabled(), box.width() - ARROWS_MIDDLE * theme.text_scale, APART * theme.text_scale
     for flag, side in ((StepFlag.StepUpEnabled, -1), (StepFlag.StepDownEnabled, 1)):
         alive = box.isEnabled() and bool(can & flag)
         colour = theme.palette.secondary if alive else theme.palette.disabled
         painter.setOpacity(1.0 if alive else 0.5)
-        draw_chevron(painter, colour, QPointF(x, box.height() / 2 + side * apart), up=side < 0, size=0.85)
+        draw_chevron(painter, colour, QPointF(x, box.height() / 2 + side * apart), up=side < 0, size=size)
 
 
 class FormSpin(QSpinBox):

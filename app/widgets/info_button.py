@@ -37,13 +37,13 @@ class InfoPopup(QFrame):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             label.setFont(theme.font("ui" if index else "title"))
             column.addWidget(label)
-        self.setFixedWidth(WIDTH_WITH_PICTURE if picture else WIDTH)
+        self.setFixedWidth(max(WIDTH_WITH_PICTURE if picture else WIDTH, theme.px(WIDTH)))
         if picture:
             self._add_picture(column, picture, title)
 
     def _add_picture(self, column: QVBoxLayout, picture: QPixmap, title: str) -> None:
         ratio = self.devicePixelRatioF()
-        width = round((WIDTH_WITH_PICTURE - 2 * MARGIN) * ratio)
+        width = round((self.width() - 2 * MARGIN) * ratio)
         scaled = picture.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
         scaled.setDevicePixelRatio(ratio)
         image, words = QLabel(self), QLabel(tr("With the default model and its example."), self)
@@ -72,10 +72,10 @@ class InfoButton(QAbstractButton):
         super().__init__(parent)
         self._theme = theme
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.setFixedSize(SIZE, SIZE)
+        self._restyle()
         self.set_text(title, text, panel=panel)
         self.clicked.connect(self.open)
-        theme.changed.connect(self.update)
+        theme.changed.connect(self._restyle)
 
     def set_text(self, title: str, text: str, *, panel: str = "") -> None:
         self._title, self._text, self._panel = title, text, panel
@@ -107,7 +107,11 @@ class InfoButton(QAbstractButton):
         return None if picture.isNull() else picture  # a Qt without WebP
 
     def sizeHint(self) -> QSize:
-        return QSize(SIZE, SIZE)
+        return QSize(self._theme.px(SIZE), self._theme.px(SIZE))
+
+    def _restyle(self) -> None:
+        self.setFixedSize(self.sizeHint())
+        self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         colours = self._theme.palette
@@ -115,7 +119,9 @@ class InfoButton(QAbstractButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         colour: QColor = colours.accent if self.hasFocus() else colours.text if self.underMouse() else colours.secondary
         painter.setPen(QPen(colour, 1.2))
-        centre = QRectF(self.rect()).center()
+        painter.translate(QRectF(self.rect()).center())
+        painter.scale(self._theme.text_scale, self._theme.text_scale)
+        centre = QPointF()
         painter.drawEllipse(centre, 6.5, 6.5)
         painter.drawLine(centre + QPointF(0, -0.5), centre + QPointF(0, 3.5))
         painter.setBrush(colour)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 ARROW = 11.5
-"""Px from the right edge to the arrow's middle; the style sheet leaves the room."""
+"""Px from the right edge to the arrow's middle at 100 % text; the style sheet leaves the room."""
 
 
 class MenuButton(QToolButton):
@@ -33,4 +33,5 @@ class MenuButton(QToolButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         colours = self._theme.palette
         colour = colours.secondary if self.isEnabled() else colours.disabled
-        draw_chevron(painter, colour, QPointF(self.width() - ARROW, self.height() / 2 + 0.5))
+        grown = self._theme.text_scale
+        draw_chevron(painter, colour, QPointF(self.width() - ARROW * grown, self.height() / 2 + 0.5), size=grown)

@@ -134,7 +134,7 @@ class OpCards(QAbstractScrollArea):
         """What stands in a card's corner: its mark and shape, the shape, or nothing, as its title leaves room. A name
         cut short is no name; the shape is in the operation's own view too."""
         title = QFontMetricsF(self._theme.font("ui", bold=True)).horizontalAdvance(card.title)
-        room = self._card_width() - 1 - 2 * PADDING - INFO - 8 - title
+        room = self._card_width() - 1 - 2 * PADDING - self._theme.px(INFO) - 8 - title
         hints = QFontMetricsF(self._theme.font("hint"))
         said = (f"{card.mark} · {card.shape}" if card.mark else card.shape, card.shape)
         return next((words for words in said if hints.horizontalAdvance(words) <= room), "")
@@ -219,8 +219,10 @@ class OpCards(QAbstractScrollArea):
         line = QRectF(inside.left(), inside.top(), inside.width(), QFontMetricsF(ui).height())
         corner = self.corner_words(card)
         taken = hints.horizontalAdvance(corner)
-        self._text(painter, line.adjusted(0, 0, -taken - INFO - 8, 0), card.title, ui, colours.text)
-        self._text(painter, line.adjusted(0, 0, -INFO - 2, 0), corner, hint, colours.secondary, right=True)
+        self._text(painter, line.adjusted(0, 0, -taken - self._theme.px(INFO) - 8, 0), card.title, ui, colours.text)
+        self._text(
+            painter, line.adjusted(0, 0, -self._theme.px(INFO) - 2, 0), corner, hint, colours.secondary, right=True
+        )
         self._paint_info(painter, self._info_rect(rect))
         line = QRectF(inside.left(), line.bottom() + 1, inside.width(), QFontMetricsF(mono).height())
         self._text(painter, line, self.formula_line(index), mono, colours.text)
@@ -256,13 +258,17 @@ class OpCards(QAbstractScrollArea):
     def _paint_info(self, painter: QPainter, rect: QRectF) -> None:
         painter.setPen(QPen(self._theme.palette.secondary, 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        centre = rect.center()
-        painter.drawEllipse(centre, 5.5, 5.5)
-        painter.drawLine(centre + QPointF(0, -0.5), centre + QPointF(0, 2.8))
-        painter.drawPoint(centre + QPointF(0, -2.8))
+        painter.save()
+        painter.translate(rect.center())
+        painter.scale(self._theme.text_scale, self._theme.text_scale)
+        painter.drawEllipse(QPointF(), 5.5, 5.5)
+        painter.drawLine(QPointF(0, -0.5), QPointF(0, 2.8))
+        painter.drawPoint(QPointF(0, -2.8))
+        painter.restore()
 
     def _info_rect(self, rect: QRectF) -> QRectF:
-        return QRectF(rect.right() - PADDING - INFO + 3, rect.top() + 4, INFO, INFO)
+        side = self._theme.px(INFO)
+        return QRectF(rect.right() - PADDING - side + 3, rect.top() + 4, side, side)
 
     def _text(
         self, painter: QPainter, rect: QRectF, text: str, font: QFont, colour: QColor, *, right: bool = False

@@ -132,7 +132,7 @@ class ValueCombo(QComboBox):
         if self._brief:  # a word beside numbers asks for its room when it is chosen
             choices = tuple(c for row, c in enumerate(choices) if row == self.currentIndex() or len(c.brief) > 1)
         widest = max((self._asked_width(choice) for choice in choices), default=40.0)
-        return QSize(round(widest + 2 * PADDING + ARROW), self._theme.px(self._height))
+        return QSize(round(widest + 2 * PADDING + ARROW * self._theme.text_scale), self._theme.px(self._height))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -143,7 +143,7 @@ class ValueCombo(QComboBox):
         return _width(self._theme, choice.short or choice.text, choice.note)
 
     def _text_rect(self) -> QRectF:
-        return QRectF(self.rect()).adjusted(PADDING, 0, -ARROW, 0)
+        return QRectF(self.rect()).adjusted(PADDING, 0, -ARROW * self._theme.text_scale, 0)
 
     def _restyle(self) -> None:
         if any(choice.short for choice in self._choices):  # the open list has room for the whole texts
@@ -170,8 +170,9 @@ class ValueCombo(QComboBox):
         row = self.currentIndex()
         if 0 <= row < len(self._choices):
             draw_choice(painter, self._theme, self._text_rect(), self.shown_text(), self._choices[row].note)
-        middle = QPointF(self.width() - ARROW / 2 - 3, self.height() / 2 + 0.5)
-        draw_chevron(painter, colours.secondary, middle)
+        grown = self._theme.text_scale
+        middle = QPointF(self.width() - (ARROW / 2 + 3) * grown, self.height() / 2 + 0.5)
+        draw_chevron(painter, colours.secondary, middle, size=grown)
 
 
 def draw_choice(painter: QPainter, theme: Theme, rect: QRectF, text: str, note: str, *, enabled: bool = True) -> None:

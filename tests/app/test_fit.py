@@ -73,10 +73,11 @@ def test_two_lines_of_prompt_need_no_scroll_bar(application: Application, qtbot:
     assert panel.edit.verticalScrollBar().maximum() == 0
 
 
-def test_tabs_that_scroll_leave_their_menu_in_sight(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+@pytest.mark.parametrize("scale", [1.25, 2.0])
+def test_tabs_without_room_are_whole_or_in_the_menu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, scale: float
 ) -> None:
-    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=1.25)
+    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=scale)
     try:
         window = application.window
         window.resize(1000, 700)
@@ -89,10 +90,16 @@ def test_tabs_that_scroll_leave_their_menu_in_sight(
             tools = bar.findChild(TabTools)
             assert tools is not None and tools.crowded
             assert tools.isVisible() and tools.more.isVisible() and bar.rect().contains(tools.geometry())
-            arrows = [tool for tool in bar.children() if isinstance(tool, QToolButton)]
-            rects = [arrow.geometry() for arrow in arrows] + [tools.geometry()]
-            assert len(rects) == 3 and all(rect.width() >= 14 for rect in rects)
+            assert tools.more.width() == round(24 * scale)
+            assert not any(tool.isVisible() for tool in bar.children() if isinstance(tool, QToolButton))
+            shown = [index for index in range(bar.count()) if bar.isTabVisible(index)]
+            assert bar.currentIndex() in shown and len(shown) > 1
+            assert bar.tabText(bar.currentIndex()) == window.docks[name].windowTitle()
+            rects = [bar.tabRect(index) for index in shown] + [tools.geometry()]
+            assert all(bar.rect().contains(rect) for rect in rects)
             assert not any(a.intersects(b) for a, b in itertools.combinations(rects, 2))
+            for index in shown:
+                assert bar.tabRect(index).width() >= bar.fontMetrics().horizontalAdvance(bar.tabText(index)) + 8
         assert tools is not None
         titles = [bar.tabText(index) for index in range(bar.count())]
         tabs = [action for action in tools.menu().actions() if action.text() in titles]

@@ -12,7 +12,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.frame.statusbar import EngineDot
 from app.panels.base import Panel
+from app.panels.block_walk import BlockWalkPanel
 from app.panels.feed_forward import FeedForwardPanel
 from app.panels.kv import KvPanel
 from app.panels.lens import LensPanel
@@ -21,8 +23,12 @@ from app.theme import Theme
 from app.widgets.card_grid import Card, CardGrid, Plan, Slot
 from app.widgets.fact_list import LEADING, Fact, FactList
 from app.widgets.fact_table import Cell, Column, FactTable
+from app.widgets.info_button import InfoButton
+from app.widgets.menu_button import MenuButton
 from app.widgets.readout import Readout, parts_width
+from app.widgets.value_combo import ValueCombo
 from tests.app.model_bench import bench_with
+from tests.app.shell import close_window, open_window
 from tests.model.tiny import llama
 
 NARROW = (325, 520)
@@ -201,3 +207,71 @@ def test_what_a_readout_and_a_table_have_no_room_for_is_in_their_tips(qtbot: QtB
     table.resize(140, 60)
     qtbot.waitUntil(lambda: model.tip(0, 0) == "computes a second")
     assert model.tip(0, 1) == "measured"
+
+
+def extent(widget: QWidget, theme: Theme, within: QRect) -> QSize:
+    """Of what is drawn there in another colour than the corner's."""
+    image = widget.grab().toImage()
+    ground = image.pixelColor(within.topLeft())
+    marked = [
+        (x, y)
+        for x in range(within.left(), within.right() + 1)
+        for y in range(within.top(), within.bottom() + 1)
+        if abs(image.pixelColor(x, y).lightness() - ground.lightness()) > 40
+    ]
+    assert marked and theme
+    columns, rows = {x for x, _ in marked}, {y for _, y in marked}
+    return QSize(max(columns) - min(columns) + 1, max(rows) - min(rows) + 1)
+
+
+def test_icons_grow_with_the_text(qtbot: QtBot) -> None:
+    seen: dict[str, list[int]] = {}
+    for scale in (1.0, 2.0):
+        theme = Theme("dark", scale)
+        parts = {
+            "info": InfoButton(theme, "title", "text"), "dot": EngineDot(theme),
+            "menu": MenuButton(theme), "value": ValueCombo(theme, "value"),
+        }  # fmt: skip
+        parts["dot"].set_voice("green")  # type: ignore[attr-defined]
+        for name, part in parts.items():
+            qtbot.addWidget(part)
+            if name not in {"info", "dot"}:
+                part.resize(150, theme.px(28))
+            side = theme.px(22)
+            at = part.rect() if name in {"info", "dot"} else QRect(part.width() - side, 5, side - 4, part.height() - 10)
+            seen.setdefault(name, []).append(extent(part, theme, at).width())
+    assert all(1.7 * small <= large <= 2.3 * small for small, large in seen.values()), seen
+
+
+def test_a_title_keeps_its_room_from_tools_that_are_not_in_sight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=2.0)
+    try:
+        application.window.resize(1400, 900)
+        bar = application.window.docks["sampling"].bar
+        words = bar.label.fontMetrics().horizontalAdvance("Sampling")
+        qtbot.waitUntil(lambda: bar.label.width() >= words)
+        assert bar.info.width() == 44 and bar.rect().contains(bar.info.geometry())
+    finally:
+        close_window(application)
+
+
+def test_the_way_of_a_token_through_the_lens_keeps_its_height(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = bench_with(qtbot, tmp_path, llama()[1], LensPanel, (1360, 300), 14)
+    large(qtbot, panel, 2.0, (600, 900))
+    plot = panel.token.plot
+    assert plot.isVisible() and plot.height() >= 168
+    assert panel.minimumSizeHint().height() >= 168
+
+
+def test_the_walk_s_difference_from_the_run_keeps_its_figure(qtbot: QtBot, tmp_path: Path) -> None:
+    _, panel = bench_with(qtbot, tmp_path, llama()[1], BlockWalkPanel, (1360, 300), 14)
+    qtbot.waitUntil(lambda: panel.settled and panel.walk is not None)
+    for scale, width in ((1.0, 1300), (2.0, 600), (2.0, 360)):
+        panel.ctx.theme.set_text_scale(scale)
+        panel.about.resize(width, 40)
+        shown = panel.about.shown()
+        assert parts_width(panel.ctx.theme, shown) <= width
+        figure = shown[-1][0].split()[-1]
+        assert figure in panel.about.text() and (float(figure) == 0 or "e-" in figure)
