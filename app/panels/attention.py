@@ -72,7 +72,7 @@ class AttentionPanel(Panel):
         self.pages = FoldingSegmented(self.ctx.theme, pages, label=tr("What is shown"))
         self.main = MapView(self, 0)
         self.pinned: list[MapView] = []
-        self._maps = MapGrid()
+        self._maps = MapGrid(self.ctx.theme)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)

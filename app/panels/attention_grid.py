@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, QSize
@@ -9,13 +10,15 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.heatmap_layout import Options
+from app.widgets.shared_key import SharedKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.panels.attention_map import MapView
+    from app.theme import Theme
 
-GAP = 10
+GAP, KEY_GAP = 10, 4
 FULL = Options()
 DRESSES = tuple(
     Options(line_beside=False, readout=readout, bar=bar, tokens_over=over, steep=steep)
@@ -26,21 +29,28 @@ DRESSES = tuple(
 the value, and the colour bar where that is as well, if it has the room; where the tokens over the columns are, the rows
 still have them, and the columns their numbers: before that they stand upright. No width lies idle for the words of a
 line."""
+SHARED = tuple(replace(options, bar=False) for options in DRESSES if options.bar)
+"""The same where one key has the colour bar of all."""
 CUT = 0.95
 """What a matrix whose tokens are cut is worth of one whose tokens stand whole, by their sides."""
-GAIN = 1.1
-"""Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels."""
+GAIN, SHARED_GAIN = 1.1, 1.05
+"""Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels.
+Less is lost where the key names the cell."""
 
 
 class MapGrid(QWidget):
-    """Matrices of one size, in reading order. One alone has the room."""
+    """Matrices of one size, in reading order. One alone has the room; several of one scale have one key under them."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._views: tuple[MapView, ...] = ()
+        self.key = SharedKey(theme, self)
+        self.key.hide()
 
     def set_views(self, views: Sequence[MapView]) -> None:
         """Shows these; the caller removes others."""
+        for view in set(views).difference(self._views):
+            view.barChanged.connect(self._on_bar)
         self._views = tuple(views)
         for view in self._views:
             view.setParent(self)
@@ -52,12 +62,17 @@ class MapGrid(QWidget):
         if not self._views:
             return
         columns, options, _ = self._best(self.size())
-        rows = -(-len(self._views) // columns)
-        size = _room(self.size(), rows, columns)
-        brief = any(view.title_width(options, brief=False) > size.width() for view in self._views)
+        rows, shared = -(-len(self._views) // columns), self.shares_key
+        size = _room(self._left_by_key(self.size()), rows, columns)
+        brief = any(view.title_width(options, brief=False, shared=shared) > size.width() for view in self._views)
+        self.key.setVisible(shared)
+        if shared:
+            high = self.key.sizeHint().height()
+            self.key.set_heat(self._views[0].heat, names_cell=not options.readout)
+            self.key.setGeometry(0, self.height() - high, self.width(), high)
         for index, view in enumerate(self._views):
             row, column = divmod(index, columns)
-            view.dress(options, brief=brief)
+            view.dress(options, brief=brief, shared=shared)
             view.setGeometry(
                 QRect(column * (size.width() + GAP), row * (size.height() + GAP), size.width(), size.height())
             )
@@ -76,25 +91,42 @@ class MapGrid(QWidget):
         super().resizeEvent(event)
         self.fit()
 
+    @property
+    def shares_key(self) -> bool:
+        """Whether there are several matrices and all that have cells have the same colours for the same values."""
+        bars = {view.heat.bar for view in self._views if view.heat.tiles}
+        return len(self._views) > 1 and len(bars) < 2
+
     # inside
+
+    def _on_bar(self) -> None:
+        if self.shares_key != self.key.isVisibleTo(self):
+            self.fit()
+        else:
+            self.key.update()
+
+    def _left_by_key(self, room: QSize) -> QSize:
+        return room - QSize(0, self.key.sizeHint().height() + KEY_GAP) if self.shares_key else room
 
     def _best(self, room: QSize) -> tuple[int, Options, float]:
         """The number of columns, and what is drawn, with the largest matrices whose tokens can be read; their side in
         px."""
-        count = len(self._views)
+        count, shared = len(self._views), self.shares_key
+        room = self._left_by_key(room)
         if count == 1:
             return 1, FULL, self._views[0].side_in(room, FULL)[0]
         best, found = 0.0, (1, FULL, 0.0)
-        for options in DRESSES:
-            worths = {columns: self._worth(room, columns, options) for columns in range(count, 0, -1)}
+        for options in SHARED if shared else DRESSES:
+            worths = {columns: self._worth(room, columns, options, shared=shared) for columns in range(count, 0, -1)}
             columns = max(worths, key=lambda n: worths[n][0])  # of equal ones the first: side by side
-            if worths[columns][0] > best * GAIN:
+            if worths[columns][0] > best * (SHARED_GAIN if shared else GAIN):
                 best, found = worths[columns][0], (columns, options, worths[columns][1])
         return found
 
-    def _worth(self, room: QSize, columns: int, options: Options) -> tuple[float, float]:
+    def _worth(self, room: QSize, columns: int, options: Options, *, shared: bool) -> tuple[float, float]:
         """What so many columns are worth, and px of a matrix's side in them."""
-        side, whole = self._views[0].side_in(_room(room, -(-len(self._views) // columns), columns), options)
+        size = _room(room, -(-len(self._views) // columns), columns)
+        side, whole = self._views[0].side_in(size, options, shared=shared)
         return side * (1.0 if whole else CUT), side
 
 

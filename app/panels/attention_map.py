@@ -40,6 +40,7 @@ class MapView(QWidget):
     unpinned = Signal(object)
     rowClicked = Signal()
     colClicked = Signal()
+    barChanged = Signal()
 
     def __init__(self, panel: Panel, number: int, *, pinned: HeadView | None = None) -> None:
         super().__init__(panel)
@@ -131,19 +132,20 @@ class MapView(QWidget):
         self.hide()
         self.deleteLater()
 
-    def dress(self, options: Options, *, brief: bool) -> None:
-        """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar. `brief`:
-        the title names its head in brief."""
+    def dress(self, options: Options, *, brief: bool, shared: bool = False) -> None:
+        """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar unless it
+        is `shared` with others. `brief`: the title names its head in brief."""
         self._is_brief = brief
         self._label.setText(self._title_text())
         self.heat.set_options(options)
         self._value.setVisible(not options.readout)
-        self._bar.setVisible(not options.bar)
+        self._named.setVisible(not options.readout)
+        self._bar.setVisible(not options.bar and not shared)
 
-    def side_in(self, room: QSize, options: Options) -> tuple[float, bool]:
+    def side_in(self, room: QSize, options: Options, *, shared: bool = False) -> tuple[float, bool]:
         """Px of the matrix's side in a view of that size with a title, and whether the rows' tokens stand whole beside
-        it; 0 where the title should have the colour bar and has no room for it."""
-        if not options.bar and room.width() < self.title_width(options, brief=True):
+        it; 0 where the title has no room for what it should have."""
+        if not options.bar and room.width() < self.title_width(options, brief=True, shared=shared):
             return 0.0, False
         heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
         dress_axis(heat.col_axis, options)
@@ -184,20 +186,27 @@ class MapView(QWidget):
 
     def _title_text(self, *, pinned: bool | None = None, brief: bool | None = None) -> str:
         text = view_text(self.view, brief=self._is_brief if brief is None else brief)
+        if brief is None and self._is_brief:  # what unpins it says as much
+            return text
         return tr("pinned · {view}", view=text) if pinned or (pinned is None and self.pinned is not None) else text
 
-    def title_width(self, options: Options, *, brief: bool) -> int:
+    def title_width(self, options: Options, *, brief: bool, shared: bool = False) -> int:
         """Px of width of a pinned one's title with all that it has to show: of all maps the widest."""
-        width = self._label.fontMetrics().horizontalAdvance(self._title_text(pinned=True, brief=brief))
+        width = self._label.fontMetrics().horizontalAdvance(self._title_text(pinned=not brief, brief=brief))
         if not options.readout:
             width += self._value.fontMetrics().horizontalAdvance("0.000000") + 6
-        return width + (0 if options.bar else self._bar.sizeHint().width() + 6) + self._ctx.theme.px(30)
+            width += self._named.fontMetrics().horizontalAdvance(value_name(self.view.stage)) + 6
+        return width + (0 if options.bar or shared else self._bar.sizeHint().width() + 6) + self._ctx.theme.px(30)
 
     def _make_title(self, column: QVBoxLayout) -> QWidget:
         title = QWidget()
         row = QHBoxLayout(title)
         row.setContentsMargins(0, 0, 0, 0)
         self._label, self._value, self._bar = ElidedLabel(), QLabel(), ColourBar(self._ctx.theme)
+        self._named = QLabel()
+        self._named.setFont(self._ctx.theme.font("hint"))
+        self._named.setProperty("role", "hint")
+        self._named.hide()
         self._label.setFont(self._ctx.theme.font("hint"))
         self._value.setFont(self._ctx.theme.font("mono"))
         self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -206,6 +215,7 @@ class MapView(QWidget):
         self._bar.hide()
         row.addWidget(self._label, 1)
         row.addWidget(self._bar)
+        row.addWidget(self._named)
         row.addWidget(self._value)
         if self.pinned is not None:
             button = QToolButton()
@@ -237,6 +247,7 @@ class MapView(QWidget):
     def _show_value(self) -> None:
         cell = self.heat.hovered or self.heat.selected
         value = self.heat.value_of(cell) if cell is not None else None
+        self._named.setText("" if value is None else value_name(self.view.stage))
         self._value.setText("" if value is None else "–" if math.isnan(value) else figure(value, 6))
         self._value.setToolTip(plain_tip(self.heat.readout_text()))
 
@@ -259,6 +270,7 @@ class MapView(QWidget):
         self.heat.set_lut(lut(name))
         self.heat.set_bar(bar_text(reply, fixed=message.fixed, ignore_first=message.ignore_first))
         self._bar.set_bar(self.heat.bar, self.heat.table)
+        self.barChanged.emit()
         tile = Tile(pixels=pixels, rows=reply.rows, cols=reply.cols, values=arrays.get("values"), signed=reply.signed)
         self.heat.set_tile(tile, key=(key, reply.low, reply.high))
 

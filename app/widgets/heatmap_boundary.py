@@ -35,13 +35,13 @@ def boundary_words() -> str:
 def beside_width(heat: HeatMap, options: Options) -> float:
     """Px at the right of a square map in which the words stand over and under the line; 0 where there is no line."""
     wanted = options.line_beside and options.square and options.readout and options.tokens == "both"
-    return _halves_width(heat) + BESIDE_GAP if wanted and _has_line(heat) else 0.0
+    return _halves_width(heat) + BESIDE_GAP if wanted and has_line(heat) else 0.0
 
 
 def key_width(heat: HeatMap) -> float:
     """Px of the words behind a piece of their line; 0 where there is no line."""
     words = QFontMetricsF(heat.theme.font("hint")).horizontalAdvance(boundary_words())
-    return SAMPLE + SAMPLE_GAP + words if _has_line(heat) and not heat.options.square else 0.0
+    return SAMPLE + SAMPLE_GAP + words if has_line(heat) and not heat.options.square else 0.0
 
 
 def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
@@ -89,7 +89,8 @@ def _halves_width(heat: HeatMap) -> float:
     return max(metrics.horizontalAdvance(half) for half in _halves())
 
 
-def _has_line(heat: HeatMap) -> bool:
+def has_line(heat: HeatMap) -> bool:
+    """Whether some rows are prefill's and some are decode's."""
     return heat.boundary is not None and 0 < heat.boundary < heat.shape[0]
 
 
@@ -145,7 +146,7 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
         painter.drawText(place.adjusted(0, 0, 1, 0), _LEFT if halved else _CENTRE, said)
         return
     middle = round(place.center().y())
-    painter.setPen(_dashes(amber))
+    painter.setPen(dashes(amber))
     painter.drawLine(QPointF(place.left(), middle), QPointF(place.left() + SAMPLE, middle))
     painter.setPen(amber)
     words = place.adjusted(SAMPLE + SAMPLE_GAP, 0, 1, 0)
@@ -172,11 +173,12 @@ def _dash(painter: QPainter, heat: HeatMap, line: QLineF) -> None:
     ground.setAlphaF(0.8)
     painter.setPen(QPen(ground, bed, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
     painter.drawLine(line)
-    painter.setPen(_dashes(heat.theme.palette.amber, thin=thin))
+    painter.setPen(dashes(heat.theme.palette.amber, thin=thin))
     painter.drawLine(line)
 
 
-def _dashes(colour: QColor, *, thin: bool = False) -> QPen:
+def dashes(colour: QColor, *, thin: bool = False) -> QPen:
+    """The pen of the line, or of a piece of it before its words."""
     width, pattern = DASHES[0]
     pen = QPen(colour, 1.0 if thin else width, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
     pen.setDashPattern([length * (2 if thin else 1) for length in pattern])

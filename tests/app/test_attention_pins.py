@@ -70,7 +70,7 @@ def test_pinned_maps_are_as_large_as_the_room_allows(
     places = [view.geometry() for view in panel.maps()]
     if pins == 1:  # side by side, where there is room for all words under them
         assert places[0].top() == places[1].top()
-        assert all(view.heat.options.readout and view.heat.options.bar for view in panel.maps())
+        assert all(view.heat.options.readout for view in panel.maps()) and panel._maps.key.isVisible()
     assert not any(a.intersects(b) for a, b in itertools.combinations(places, 2))
     room = panel.main.parentWidget()
     assert room is not None
@@ -168,8 +168,33 @@ def test_every_matrix_has_its_scale(qtbot: QtBot, bench: Bench, size: tuple[int,
     settled(qtbot, panel, bench)
     for view in panel.maps():
         bars = [bar for bar in view.findChildren(ColourBar) if bar.isVisible()]
-        assert view.heat.options.bar or len(bars) == 1
+        assert panel._maps.key.isVisible() or view.heat.options.bar or len(bars) == 1
         assert all(bar.width() >= bar.sizeHint().width() for bar in bars)
+
+
+def test_matrices_of_one_scale_have_one_key_that_names_cell_and_line(qtbot: QtBot, bench: Bench) -> None:
+    panel = with_pins(qtbot, bench, (751, 504), 3)
+    key, views = panel._maps.key, panel.maps()
+    bench.selection.set_cell(8, 1)
+    settled(qtbot, panel, bench)
+    assert key.isVisible()
+    assert not any(view.heat.options.bar for view in views)
+    assert all(view.geometry().bottom() < key.y() for view in views)
+    assert all(view.heat.geometry_now().area.width() > 140 for view in views), "133 px with a bar under each"
+    piece = panel.main.heat.row_axis.piece
+    for words in (piece(8), piece(1), "prefill ↑ decode ↓", "√ scale"):
+        assert words in key.text()
+    for view in views:
+        if not view.heat.options.readout:
+            said = [label.text() for label in view.findChildren(QLabel) if label.isVisible()]
+            assert "weight" in said, "a value is named"
+    bench.selection.set_stage("scores")  # of the chosen one; the pinned ones stay weights
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: not key.isVisible())
+    assert all(
+        view.heat.options.bar or [bar for bar in view.findChildren(ColourBar) if bar.isVisible()] for view in views
+    )
+    assert not panel.grab().isNull()
 
 
 def test_the_fifth_pin_says_which_one_goes(qtbot: QtBot, bench: Bench) -> None:
