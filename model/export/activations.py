@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.device import to_device
 from model.errors import BadValueError, UnknownNameError
 from model.export.recorded import RecordedError, RecordedRun
 from model.hooks import HookPoint
@@ -178,7 +179,7 @@ def _patterns(run: Run, layer: int, rest: str) -> Iterator[Tensor]:
 def _embedded(run: Run) -> Tensor:
     seen: list[Tensor] = []
     with run.decoder.hooks({"embed": lambda rows, _point: seen.append(rows)}):
-        run.decoder.embed_ids(torch.tensor(run.ids, device=run.device), 0)
+        run.decoder.embed_ids(to_device(torch.tensor(run.ids), run.device), 0)
     return seen[0]
 
 
