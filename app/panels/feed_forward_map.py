@@ -148,18 +148,19 @@ class MapPage(QWidget):
         self._label_columns()
 
     def _label_columns(self) -> None:
-        """Names over the columns where the map is high; where it is low its cells need the room, and the table beside
-        it has the names."""
+        """Names over the columns: slanted where the map is high; where it is low its cells need the room, and as many
+        of them as have it lie flat."""
         grid = self.grid
         if grid is None:
             return
-        named = self.height() >= self._ctx.theme.px(NAMES_FROM)
-        state = (id(grid), named)
+        flat = self.height() < self._ctx.theme.px(NAMES_FROM)
+        state = (id(grid), flat)
         if state != self._labelled:
             self._labelled = state
             axis, rows = self.heat.row_axis, [self.heat.row_axis.piece(row) for row in range(len(grid.values))]
             first = axis.first_decode
-            self.heat.set_axis_tokens(rows, list(grid.names) if named else [""] * len(grid.names))
+            self.heat.col_axis.flat = flat
+            self.heat.set_axis_tokens(rows, list(grid.names))
             axis.first_decode = first
 
     def draw(self) -> None:

@@ -39,7 +39,7 @@ def crosses(curve: Curve, place: QRectF) -> bool:
 def _places(at: QPointF, size: QSizeF) -> Iterable[QRectF]:
     """Right of the point before left of it, near before far, over it before under it, beside it last."""
     width, height = size.width(), size.height()
-    for steps in (0.0, 0.5, 1.0):
+    for steps in (0.0, 0.5, 1.0, 1.5, 2.0):
         up, down = at.y() - AWAY[1] - height * (1 + steps), at.y() + AWAY[1] + height * steps
         for top in (up, down, at.y() - height / 2):
             yield QRectF(at.x() + AWAY[0], top, width, height)

@@ -51,6 +51,8 @@ class Axis:
         self.origin, self.stride, self.numbered = 0, 1, True
         self.bare = False
         """Cells of a top axis are just counted, though they have tokens."""
+        self.flat = False
+        """The names of a top axis are as short as numbers, and stand as these do."""
         self.slant = SLANT
         self.restyle()
 
@@ -83,7 +85,7 @@ class Axis:
 
     def word(self, index: int) -> str:
         """What a label says beside a number."""
-        return self.number(index) if self.counts else self.piece(index)
+        return self.number(index) if self.counts and not self.flat else self.piece(index)
 
     def number(self, index: int) -> str:
         """A cell's number as it is written."""
@@ -92,14 +94,15 @@ class Axis:
     def longest(self, room: float, count: int, *, ruler: bool) -> float:
         """Px the longest label of `count` cells takes along its own direction, when a token may take `room`."""
         last = self.number(max(count - 1, 0))
-        widest = self._widest if self._pieces and not self.counts else self.bold_metrics.horizontalAdvance(last)
+        named = self._pieces and (self.flat or not self.counts)
+        widest = self._widest if named else self.bold_metrics.horizontalAdvance(last)
         number = self.number_metrics.horizontalAdvance(last) + 6
         return min(widest, room) + (number if ruler and self.named else 0.0)
 
     @property
     def counts(self) -> bool:
-        """Whether the cells of a top axis are just counted: numbers are short enough to stand upright."""
-        return self._slanted and (self.bare or not self._pieces)
+        """Whether the cells of a top axis are just counted, or as good as: numbers are short enough not to slant."""
+        return self._slanted and (self.bare or self.flat or not self._pieces)
 
     def spacing(self, count: int) -> float:
         """Px from one label to the next at least, where there are `count` cells."""

@@ -23,7 +23,8 @@ LEAST_ROOM = 30.0
 BAR_LENGTH, BAR_SHORT = 96.0, 48.0
 READOUT_LEAST, READOUT_BRIEF = 356.0, 300.0
 """Px at 100 % text of the readout beside a bar of full length, and beside a short one: two tokens and a value."""
-STRIP_GAP = 14.0
+STRIP_GAP, KEY_GAP = 14.0, 18.0
+"""Px between the parts of a line under the matrix, and before the words of its line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +81,7 @@ def lay_out(
 ) -> Geometry:
     """Shares out `rect`; the matrix sits at the top left, as large as it fits. `ratio`: device pixels a px. `beside`:
     px that stay free right of the matrix; `key`: px of words in the colour bar's line."""
-    strips = _strips(theme, rect, options, bar)
+    strips = _strips(theme, rect, options, bar, key)
     area, rooms = _place(theme, rect, shape, axes, options, strips[0].bottom, ratio, beside)
     if len(strips) > 1:
         closer, closer_rooms = _place(theme, rect, shape, axes, options, strips[1].bottom, ratio, beside)
@@ -174,13 +175,15 @@ class _Strips:
     bottom: float
 
 
-def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None) -> tuple[_Strips, ...]:
+def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None, key: float) -> tuple[_Strips, ...]:
     """On one line where both fit, else on two; where a brief readout and a short bar fit on one, that as well, for a
-    matrix that gains by it."""
+    matrix that gains by it. A bar that has its line for itself is shorter where `key` px of words need the room."""
     line = math.ceil(QFontMetricsF(theme.font("mono")).height()) + 4.0
     bottom, length = rect.bottom(), min(options.bar_length, rect.width() * 0.25)
     shown = bar if options.bar else None
     words = bar_width(theme, shown, 0.0) if shown is not None else 0.0
+    if key and not options.readout:
+        length = min(length, max(rect.width() - words - KEY_GAP - key, BAR_SHORT))
 
     def beside(length: float) -> _Strips:
         right = QRectF(rect.right() - words - length, bottom - line, words + length, line)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetricsF
 
 Floats = NDArray[np.float32]
 
@@ -50,3 +51,18 @@ def value_range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tu
         low, high = min(low, 0.0), max(high, 0.0)
     room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
     return (low - room if low < 0 or not zero else 0.0), high + room
+
+
+def tick_labels(
+    frame: Frame, metrics: QFontMetricsF, found: Sequence[tuple[float, str]], end: float
+) -> list[tuple[float, str]]:
+    """Of the ticks of x those whose words have room before `end`, px, with the left edge of the words: centred under
+    the tick."""
+    labels, free = [], -math.inf
+    for value, text in found:
+        width = metrics.horizontalAdvance(text)
+        left = max(frame.px(value) - width / 2, 0.0)
+        if left > free and left + width <= end:
+            labels.append((left, text))
+            free = left + width + 6
+    return labels

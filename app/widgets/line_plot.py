@@ -18,7 +18,7 @@ from app.i18n import tr
 from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
 from app.widgets.free_place import Curve, free_place
-from app.widgets.line_frame import Frame, value_range
+from app.widgets.line_frame import Frame, tick_labels, value_range
 from app.widgets.ticks import decades, figure, longest_short, named_ticks, short, ticks
 
 if TYPE_CHECKING:
@@ -242,10 +242,12 @@ class LinePlot(QWidget):
         plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -far - 4, -line - 4)
         xs = [line.x for line in drawn if len(line.x)]
         x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
-        return Frame(
-            plot=plot, x=x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5), left=left, right=right, log=self._log,
-            ticks=marks,
-        )  # fmt: skip
+        x = x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5)
+        frame = Frame(plot=plot, x=x, left=left, right=right, log=self._log, ticks=marks)
+        if (self._titled or not self._x_name) and (found := self._x_ticks(frame, metrics)):
+            value, text = found[-1]  # its words are under it: what reaches out at the right is kept free
+            plot.setRight(plot.right() - max(frame.px(value) + metrics.horizontalAdvance(text) / 2 - self.width(), 0))
+        return frame
 
     def _named(self) -> list[Line]:
         return [line for line in self.lines if line.name]
@@ -320,18 +322,17 @@ class LinePlot(QWidget):
                 painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
         baseline = plot.bottom() + metrics.ascent() + 3
         name = "" if self._titled else self._x_name
-        end = plot.right() - metrics.horizontalAdvance(name) if name else math.inf
+        end = float(self.width())
         if name:
+            end = plot.right() - metrics.horizontalAdvance(name)
             painter.drawText(QPointF(end, baseline), name)
-        widest = metrics.horizontalAdvance(short(frame.x[1])) + 16
-        free = -math.inf
-        most = max(1, int(plot.width() / max(widest, 1)))
-        for value, text in named_ticks(*frame.x, most, self._x_names, whole=self._whole):
-            width = metrics.horizontalAdvance(text)
-            left = min(max(frame.px(value) - width / 2, plot.left() - 2), plot.right() - width)
-            if left > free and left + width < end - 8:
-                painter.drawText(QPointF(left, baseline), text)
-                free = left + width + 6
+            end -= 8
+        for left, text in tick_labels(frame, metrics, self._x_ticks(frame, metrics), end):
+            painter.drawText(QPointF(left, baseline), text)
+
+    def _x_ticks(self, frame: Frame, metrics: QFontMetricsF) -> list[tuple[float, str]]:
+        most = max(1, int(frame.plot.width() / (metrics.horizontalAdvance(short(frame.x[1])) + 16)))
+        return named_ticks(*frame.x, most, self._x_names, whole=self._whole)
 
     def _paint_line(self, painter: QPainter, frame: Frame, line: Line) -> None:
         colour = QColor(getattr(self._theme.palette, line.colour))
@@ -398,14 +399,16 @@ class LinePlot(QWidget):
                  frame.py(line.y, right=line.right))
                 for line in self.lines if line.style == "line"
             ]  # fmt: skip
+            ends = np.array([frame.plot.left(), frame.plot.right()], np.float32)
+            zero = [] if self._log else [(ends, frame.py(np.zeros(2, np.float32)))]
             self._mark_places = []
             for mark in self._marks:
                 size = QSizeF(metrics.horizontalAdvance(mark.text) + 4, metrics.height() - 2)
                 at, place = self._mark_at(mark), None
-                if mark.text:  # over bars only where there is no place beside them
-                    place = free_place(at, size, frame.plot, [*curves, *self._bar_tops(frame)]) or free_place(
-                        at, size, frame.plot, curves
-                    )
+                # On the line of 0 only where there is no place off it, and over bars where there is none beside them.
+                bars = self._bar_tops(frame)
+                for lines in ([*curves, *zero, *bars], [*curves, *bars], curves):
+                    place = place or (free_place(at, size, frame.plot, lines) if mark.text else None)
                 self._mark_places.append(place)
         return self._mark_places
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,8 @@ from pytestqt.qtbot import QtBot
 from app.frame.docks import PanelScroll
 from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.theme import Theme
+from app.widgets.heatmap_boundary import words_place
+from app.widgets.heatmap_paint import axis_labels, bold_labels
 from app.widgets.line_plot import PALE
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
@@ -278,6 +281,24 @@ def test_in_a_low_window_it_needs_no_more_height_than_the_dock_has(qtbot: QtBot,
     lines = panel.facts._placed()[1]
     assert len(lines) == len(panel.facts.facts) and all(height == 1 for _, height in lines), "a product on one line"
     assert not panel.table.isColumnHidden(4)
+
+
+def test_a_low_map_names_its_columns_and_its_line(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    heat = panel.map.heat
+    panel.map.setFixedSize(310, 120)
+    qtbot.waitUntil(lambda: heat.width() == 310 and heat.col_axis.flat)
+    panel.map.select((9, 3))
+    names = [str(i) for i in neurons(bench)["ids"].tolist()]
+    labels = axis_labels(heat)[1]
+    assert len(labels) >= 3
+    assert [label.piece for label in labels] == [names[label.index] for label in labels]
+    apart = [b.centre - a.centre for a, b in itertools.pairwise(labels)]
+    assert min(apart) >= heat.col_axis.spacing(len(names))
+    assert names[3] in [label.piece for label in bold_labels(heat)[1]], "the chosen neuron's"
+    assert words_place(heat) is not None, "and the words of the line"
+    panel.map.setFixedSize(310, 260)
+    qtbot.waitUntil(lambda: not heat.col_axis.flat)
 
 
 def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:

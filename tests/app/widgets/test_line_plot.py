@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.free_place import crosses, free_place
+from app.widgets.line_frame import tick_labels
 from app.widgets.line_plot import BAR_SHARE, Line, LinePlot, Mark
 from app.widgets.ticks import named_ticks, short
 
@@ -144,3 +146,34 @@ def test_every_line_of_a_low_plot_is_in_its_legend(qtbot: QtBot, theme: Theme, h
     rows = plot._legend_rows(metrics)
     assert {line.name for line, row, _ in plot._legend_places(metrics) if row < rows} == set(names)
     assert plot.frame().plot.height() >= 36, "and its shape is still seen"
+
+
+@pytest.mark.parametrize("size", [(240, 130), (218, 120), (400, 150)])
+@pytest.mark.parametrize("last", [30.0, 1000.0])
+def test_every_tick_has_its_words_under_it(qtbot: QtBot, theme: Theme, size: tuple[int, int], last: float) -> None:
+    plot = LinePlot(theme, "Norms", x_name="layer", y_name="norm", whole=True, titled=True)
+    qtbot.addWidget(plot)
+    plot.resize(*size)
+    x = np.linspace(0, last, 31, dtype=np.float32)
+    plot.set_lines([Line(name="stream", x=x, y=np.sqrt(x))])
+    frame, metrics = plot.frame(), QFontMetricsF(theme.font("hint"))
+    found = plot._x_ticks(frame, metrics)
+    labels = tick_labels(frame, metrics, found, plot.width())
+    assert [text for _, text in labels] == [text for _, text in found], "the last one has its room"
+    for (left, text), (value, _) in zip(labels, found, strict=True):
+        assert left + metrics.horizontalAdvance(text) / 2 == pytest.approx(frame.px(value), abs=1)
+    assert labels[-1][0] + metrics.horizontalAdvance(labels[-1][1]) <= plot.width()
+
+
+def test_the_word_of_a_mark_keeps_off_the_line_of_zero(qtbot: QtBot, theme: Theme) -> None:
+    plot = LinePlot(theme, "Activation function", x_name="gate")
+    qtbot.addWidget(plot)
+    plot.resize(160, 100)
+    x = np.linspace(-6, 6, 200, dtype=np.float32)
+    plot.set_lines([Line(name="SiLU", x=x, y=x / (1 + np.exp(-x)))])
+    for at in np.linspace(-5, 5, 41).tolist():
+        y = at / (1 + math.exp(-at))
+        plot.set_marks([Mark(x=at, y=y, text="0.859")])
+        (place,), frame = plot.mark_places(), plot.frame()
+        zero = float(frame.py(np.zeros(1, np.float32))[0])
+        assert place is None or not place.top() <= zero <= place.bottom(), at
