@@ -14,6 +14,7 @@ from app.panels.heads_table import HeadsTable
 from app.widgets.bar_table import BarTable
 from app.widgets.check_box import CheckBox
 from app.widgets.curve_plot import CurvePlot, Series
+from app.widgets.floating_note import FloatingNote
 from app.widgets.head_grid import HeadGrid
 from app.widgets.readout import Readout
 from app.widgets.segmented import Segmented
@@ -202,6 +203,7 @@ class SideView(QWidget):
         self._heads_stack.addWidget(self.grid)
         self._heads_stack.addWidget(self.heads_table)
         column.addWidget(self._heads_stack, 1)
+        self.waiting = FloatingNote(self._ctx.theme, self.grid.viewport())
         self.grid_note = QLabel()
         self.grid_note.setTextFormat(Qt.TextFormat.PlainText)
         self.grid_note.setProperty("role", "hint")
@@ -225,11 +227,18 @@ class SideView(QWidget):
             self.restyle()
             self.grid.make_stale()
             self._asked.clear()
+        self._tell_wait()
         # While tokens stream the thumbnails wait: thirty layers a token would only be in the way.
         if session.phase != "decode":
             if not self.heads_as_table:
                 self._ask_layers()
             self._ask_metric()
+
+    def _tell_wait(self) -> None:
+        """Says why the squares are empty, until the first thumbnails come."""
+        stepping = self._ctx.session.phase == "decode"
+        words = tr("The heads are drawn when the steps are done.") if stepping else tr("The heads are being drawn …")
+        self.waiting.set_text(words if self.grid.blank else "")
 
     def _ask_layers(self) -> None:
         session, selection = self._ctx.session, self._ctx.selection
@@ -245,6 +254,7 @@ class SideView(QWidget):
                 pixels = np.ascontiguousarray(arrays["pixels"])
                 pooled = pixels.shape[-1] < session.length  # else a larger thumbnail has nothing more to show
                 self.grid.set_layer(message.layer, pixels, enough=size if pooled else None)
+                self.waiting.set_text("")
 
         asked = (layers, size)
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)

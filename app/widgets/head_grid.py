@@ -104,6 +104,11 @@ class HeadGrid(PointedSheet[Head]):
             row = self.head_rect(layer, 0).united(self.head_rect(layer, self._n_heads - 1))
             self.viewport().update(row.adjusted(-4, -4, 4, 4).toAlignedRect())
 
+    @property
+    def blank(self) -> bool:
+        """Whether no thumbnail has come yet."""
+        return not self._thumbs
+
     def make_stale(self) -> None:
         """Every thumbnail is of an older state: they stay in sight until the new ones come."""
         self._stale = set(range(self._n_layers))

@@ -18,6 +18,7 @@ from app.widgets.heatmap_axes import STEEP
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_paint import axis_labels
 from app.widgets.ticks import figure
+from model.protocol.attention_requests import GetGrid
 from tests.app.attention_bench import Bench, settled, shown
 
 LEFT = Qt.MouseButton.LeftButton
@@ -296,3 +297,20 @@ def test_hiding_the_heads_makes_the_matrix_no_smaller(qtbot: QtBot, bench: Bench
     heat = panel.main.heat
     idle = heat.height() - heat.geometry_now().readout.bottom()
     assert idle < heat.shape[0] + 4, "a pixel more for every row would need more height than there is"
+
+
+def test_empty_squares_say_why_until_the_first_heads_come(qtbot: QtBot, bench: Bench) -> None:
+    panel = shown(qtbot, bench, (760, 540))
+    bench.engine.held = True
+    bench.run(19, 7)
+    qtbot.waitUntil(lambda: any(isinstance(asked, GetGrid) for asked in bench.engine.asked))
+    grid, note = panel.side.grid, panel.side.waiting
+    assert grid.blank and note.isVisible() and note.text()
+    assert grid.viewport().rect().contains(note.geometry())
+    place = grid.geometry()
+    bench.engine.held = False
+    bench.engine.release()
+    settled(qtbot, panel, bench)
+    assert not grid.blank
+    assert not note.isVisible()
+    assert grid.geometry() == place, "nothing moves when it goes"
