@@ -77,7 +77,7 @@ class TokenView(QWidget):
             x_names={-1.0: tr("emb.")},
             titled=True,
         )
-        self.bars = BarPlot(theme, tr("What each part adds to the token's logit"), title=tr("logit"))
+        self.bars = BarPlot(theme, tr("What each part adds to the token's logit"), title=tr("logit"), keyed=True)
         self.path_table = FactTable(
             theme, tr("Rank of the token by layer"),
             [Column(title=tr("after"), left=True), Column(title=tr("rank")), Column(title="p"),

@@ -11,6 +11,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
+from app.i18n import tr
 from app.widgets.cursor_plot import CursorPlot
 from app.widgets.sign_colours import sign_colour
 from app.widgets.ticks import figure, short, ticks
@@ -21,12 +22,17 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 
 
-class BarPlot(CursorPlot):
-    """Positions are bars."""
+KEY_SIDE, KEY_GAP = 9.0, 4.0
 
-    def __init__(self, theme: Theme, label: str, *, title: str = "", parent: QWidget | None = None) -> None:
+
+class BarPlot(CursorPlot):
+    """Positions are bars. `keyed`: its title says which bar is the tallest, and the colours of the signs."""
+
+    def __init__(
+        self, theme: Theme, label: str, *, title: str = "", keyed: bool = False, parent: QWidget | None = None
+    ) -> None:
         super().__init__(theme, label, parent)
-        self._title = title
+        self._title, self._keyed = title, keyed
         self.values: Floats = np.empty(0, dtype=np.float32)
         self._names: Sequence[str] = ()
         self._widest = -1.0
@@ -73,14 +79,10 @@ class BarPlot(CursorPlot):
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         painter.setPen(colours.secondary)
-        shown = self.cursor_at if self.hovered is None else self.hovered
-        words = self._title
-        if shown is not None and shown < len(self.values):
-            words += f"   {self._names[shown]}: {short(float(self.values[shown]))}"
-        room = self.width() - plot.left()
-        painter.drawText(
-            QPointF(plot.left(), metrics.ascent()), metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
-        )
+        room = self.width() - plot.left() - self._paint_key(painter, metrics)
+        words = next((form for form in self.title_forms() if metrics.horizontalAdvance(form) <= room), "")
+        words = words or metrics.elidedText(self.title_forms()[-1], Qt.TextElideMode.ElideRight, room)
+        painter.drawText(QPointF(plot.left(), metrics.ascent()), words)
         if not len(self.values):
             return
         low, high = self._range()
@@ -98,6 +100,34 @@ class BarPlot(CursorPlot):
             painter.setPen(QPen(colours.accent, 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(plot.adjusted(-1.5, -1.5, 1.5, 1.5))
+
+    def title_forms(self) -> tuple[str, ...]:
+        """What stands over the bars, from all to least: the bar pointed at, else the chosen one, else the tallest."""
+        shown = self.cursor_at if self.hovered is None else self.hovered
+        if shown is not None and shown < len(self.values):
+            return (f"{self._title}   {self._bar_words(shown)}",)
+        if not self._keyed or not len(self.values):
+            return (self._title,)
+        tallest = self._bar_words(int(np.abs(self.values).argmax()))
+        return f"{self._title}   {tr('tallest: {bar}', bar=tallest)}", f"{self._title}   {tallest}", self._title
+
+    def _bar_words(self, bar: int) -> str:
+        return f"{self._names[bar]}: {short(float(self.values[bar]))}"
+
+    def _paint_key(self, painter: QPainter, metrics: QFontMetricsF) -> float:
+        """The colours of the signs that there are, at the right; px they take."""
+        x = float(self.width())
+        if not self._keyed:
+            return 0.0
+        for sign, seen in (("−", bool((self.values < 0).any())), ("+", bool((self.values > 0).any()))):
+            if seen:
+                x -= metrics.horizontalAdvance(sign)
+                painter.drawText(QPointF(x, metrics.ascent()), sign)
+                x -= KEY_GAP + KEY_SIDE
+                top = metrics.ascent() - metrics.xHeight() / 2 - KEY_SIDE / 2
+                painter.fillRect(QRectF(x, top, KEY_SIDE, KEY_SIDE), sign_colour(negative=sign != "+"))
+                x -= 2 * KEY_GAP
+        return self.width() - x
 
     def _paint_bars(self, painter: QPainter, plot: QRectF, low: float, high: float) -> None:
         colours, pitch = self._theme.palette, plot.width() / len(self.values)
