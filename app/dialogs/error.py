@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.i18n import tr
 from app.plain import one_line
+from app.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
     from app.notify import Trouble
@@ -47,7 +48,9 @@ class ErrorDialog(Sheet):
         picture = QLabel()
         picture.setPixmap(theme.pixmap("warning", "red", 22, 2))
         head.addWidget(picture)
-        head.addWidget(label(one_line(trouble.title, MAX_TITLE), "title"), 1)
+        title = ElidedLabel(one_line(trouble.title, MAX_TITLE))
+        title.setProperty("role", "title")
+        head.addWidget(title, 1)
         column.addLayout(head)
         self.message = label(beginning(trouble.message), wrap=True)
         self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -59,7 +59,7 @@ class Sheet(QDialog):
         width = max(self._theme.px(self._width), max(words, foot) + around.width())
         if self._widest:
             preferred = max(width, self.content.sizeHint().width() + around.width())
-            width = max(width, min(preferred, self._theme.px(self._widest)))
+            width = min(preferred, self._theme.px(self._widest))
         width = min(width, room.width())
         height = self._height(width - around.width())
         if height + around.height() > room.height():  # a bar beside the words takes its width from them

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.frame.pages import EmptyState
+from app.frame.whole_edge import WholeEdge
 from app.i18n import tr
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.info_button import InfoButton
@@ -77,7 +78,6 @@ class TitleBar(QWidget):
         self.info.setVisible(bool(help_text))
         theme.changed.connect(self.restyle)
         self.restyle()
-        self.show_tools()
 
     def show_tools(self) -> None:
         """Always where the dock stands alone: the way back is in sight. Otherwise under the mouse."""
@@ -101,6 +101,7 @@ class TitleBar(QWidget):
             words = tr("Restore {title} (Esc)", title=title)
         self.maximise_button.setToolTip(words)
         self.maximise_button.setAccessibleName(words)
+        self.show_tools()
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
@@ -176,6 +177,7 @@ class PanelScroll(QScrollArea):
         self.setWidget(panel)
         self.viewport().setAutoFillBackground(False)
         panel.setAutoFillBackground(False)
+        self.edge = WholeEdge(self, panel, theme)
         panel.installEventFilter(self)
 
     def set_squeezed(self, squeezed: bool) -> None:
@@ -194,6 +196,8 @@ class PanelScroll(QScrollArea):
         if watched is self._panel and event.type() is QEvent.Type.LayoutRequest:
             self.updateGeometry()
             self._fit()
+        if watched is self._panel and event.type() is QEvent.Type.Paint and self._is_scrolled():
+            self.edge.look_again()
         return super().eventFilter(watched, event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -214,6 +218,10 @@ class PanelScroll(QScrollArea):
         if layout is not None and layout.hasHeightForWidth():
             least = layout.minimumHeightForWidth(width)
         self._panel.resize(width, max(self.viewport().height(), least))
+        self.edge.look_again()
+
+    def _is_scrolled(self) -> bool:
+        return self._panel.height() > self.viewport().height()
 
     def sizeHint(self) -> QSize:
         return self._panel.sizeHint()
@@ -266,7 +274,6 @@ class PanelDock(QDockWidget):
     def set_maximised(self, maximised: bool) -> None:
         self.maximised = maximised
         self.bar.restyle()
-        self.bar.show_tools()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         # A floating dock is a window of its own: keys nobody wanted end here, not in the main window.

@@ -294,6 +294,8 @@ class CandidateTable(QTableView):
         height = theme.px(HEADER) - 3
         top = (self.horizontalHeader().height() - height) // 2
         width = min(self.columnWidth(TOKEN) + theme.px(8), theme.px(180))  # the next title stands at its column's right
+        words = QFontMetrics(theme.font("hint")).horizontalAdvance(tr("Find token or id"))
+        self.search.setPlaceholderText(tr("Find token or id") if words + theme.px(16) <= width else tr("Find"))
         self.search.setGeometry(self.columnViewportPosition(TOKEN), top, width, height)
 
     def _show_pick(self) -> None:

@@ -15,7 +15,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QSlider, QToolButton, QWidget
 
 from app.i18n import tr
 from app.widgets.mapping import Mapping, Number
@@ -30,6 +30,8 @@ HANDLE = 12
 NARROW = 250
 """Px at 100 % text of a row whose slider needs every px."""
 NARROW_SPACING = 4
+LEAST_SLIDER = 24
+"""Px at 100 % text of a slider under which it has a line of its own."""
 PAGE = 10
 _STEPS = {
     Qt.Key.Key_Left: -1,
@@ -147,11 +149,11 @@ class SliderRow(QWidget):
         self._box.set_button(self._reset)
         self._label_width, self._dense = label_width, False
         self._label.setBuddy(self._slider)
-        self._row = QHBoxLayout(self)
+        self._row = QGridLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.addWidget(self._label)
-        self._row.addWidget(self._slider, 1)
-        self._row.addWidget(self._box)
+        self._row.setVerticalSpacing(0)
+        self._folded: bool | None = None
+        self._place_slider(folded=False)
         self.set_label(label, tip)
         self._slider.travelled.connect(lambda travel: self._choose(self._mapping.value(travel)))
         self._slider.stepped.connect(lambda steps: self._choose(self._mapping.stepped(self.value(), steps)))
@@ -219,11 +221,10 @@ class SliderRow(QWidget):
         palette.setColor(QPalette.ColorRole.ButtonText, self._theme.palette.secondary)
         self._reset.setPalette(palette)
         self._box.setFixedHeight(self._theme.px(20 if self._dense else 24))
-        self._fit_box()
-        self.setFixedHeight(self._theme.px(21 if self._dense else 26))
         self._label.setFont(self._theme.font("ui"))
         named = QFontMetrics(self._label.font()).horizontalAdvance(self._label.text())
         self._label.setMinimumWidth(max(self._theme.px(self._label_width), named))
+        self._fit_box()
         self._slider.updateGeometry()
         self._slider.update()
 
@@ -232,7 +233,24 @@ class SliderRow(QWidget):
         need more."""
         narrow = self.width() < self._theme.px(NARROW)
         self._box.setFixedWidth(self._box_width(narrow=narrow))
-        self._row.setSpacing(NARROW_SPACING if narrow else 6)
+        spacing = NARROW_SPACING if narrow else 6
+        self._row.setHorizontalSpacing(spacing)
+        room = self.width() - self._label.minimumWidth() - self._box.width() - 2 * spacing
+        self._place_slider(folded=room < self._theme.px(LEAST_SLIDER))
+        both = self._box.minimumHeight() + self._slider.sizeHint().height()
+        self.setFixedHeight(both if self._folded else self._theme.px(21 if self._dense else 26))
+
+    def _place_slider(self, *, folded: bool) -> None:
+        """Between label and box, or under both."""
+        if folded == self._folded:
+            return
+        self._folded = folded
+        for part in (self._label, self._slider, self._box):
+            self._row.removeWidget(part)
+        self._row.addWidget(self._label, 0, 0)
+        self._row.addWidget(self._box, 0, 2)
+        self._row.addWidget(self._slider, *((1, 0, 1, 3) if folded else (0, 1)))
+        self._row.setColumnStretch(1, 1)
 
     def _box_width(self, *, narrow: bool) -> int:
         metrics, button = QFontMetrics(self._theme.font("table")), self._theme.px(BUTTON) + 2

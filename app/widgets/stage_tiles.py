@@ -116,6 +116,12 @@ class StageTiles(QWidget):
         painter.setBrush(colours.raised)
         painter.drawRoundedRect(QRectF(self.rect()), 4, 4)
         share = max((QFontMetricsF(hint).horizontalAdvance(percent(mass)) for _, _, mass in self._stages), default=0.0)
+        named = max((QFontMetricsF(hint).horizontalAdvance(name) for name, _, _ in self._stages), default=0.0)
+        counted = max(
+            (QFontMetricsF(strong).horizontalAdvance(f"{kept:,}") for _, kept, _ in self._stages), default=0.0
+        )
+        if named + counted + share + 4 * PADDING > self.width():  # a whole name before large figures
+            strong = self._theme.font("hint", bold=True)
         right, middle = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignVCenter
         for index, (name, kept, mass) in enumerate(self._stages):
             row = QRectF(PADDING, LIST_PADDING + index * line, self.width() - 2 * PADDING, line - BAR - 1)

@@ -209,7 +209,7 @@ def test_what_a_readout_and_a_table_have_no_room_for_is_in_their_tips(qtbot: QtB
     assert model.tip(0, 1) == "measured"
 
 
-def extent(widget: QWidget, theme: Theme, within: QRect) -> QSize:
+def extent(widget: QWidget, within: QRect) -> QSize:
     """Of what is drawn there in another colour than the corner's."""
     image = widget.grab().toImage()
     ground = image.pixelColor(within.topLeft())
@@ -219,7 +219,7 @@ def extent(widget: QWidget, theme: Theme, within: QRect) -> QSize:
         for y in range(within.top(), within.bottom() + 1)
         if abs(image.pixelColor(x, y).lightness() - ground.lightness()) > 40
     ]
-    assert marked and theme
+    assert marked
     columns, rows = {x for x, _ in marked}, {y for _, y in marked}
     return QSize(max(columns) - min(columns) + 1, max(rows) - min(rows) + 1)
 
@@ -239,7 +239,7 @@ def test_icons_grow_with_the_text(qtbot: QtBot) -> None:
                 part.resize(150, theme.px(28))
             side = theme.px(22)
             at = part.rect() if name in {"info", "dot"} else QRect(part.width() - side, 5, side - 4, part.height() - 10)
-            seen.setdefault(name, []).append(extent(part, theme, at).width())
+            seen.setdefault(name, []).append(extent(part, at).width())
     assert all(1.7 * small <= large <= 2.3 * small for small, large in seen.values()), seen
 
 
