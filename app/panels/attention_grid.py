@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from app.panels.attention_map import MapView
     from app.theme import Theme
 
-GAP, KEY_GAP = 10, 4
+GAP, KEY_GAP, MANY = 10, 4, 3
 FULL = Options()
 DRESSES = tuple(
     Options(line_beside=False, readout=readout, bar=bar, tokens_over=over, steep=steep)
@@ -65,10 +65,10 @@ class MapGrid(QWidget):
         rows, shared = -(-len(self._views) // columns), self.shares_key
         size = _room(self._left_by_key(self.size()), rows, columns)
         brief = any(view.title_width(options, brief=False, shared=shared) > size.width() for view in self._views)
-        self.key.setVisible(shared)
-        if shared:
+        self.key.setVisible(self._has_key)
+        if self._has_key:
             high = self.key.sizeHint().height()
-            self.key.set_heat(self._views[0].heat, names_cell=not options.readout)
+            self.key.set_heat(self._views[0].heat, names_cell=not options.readout, barred=shared)
             self.key.setGeometry(0, self.height() - high, self.width(), high)
         for index, view in enumerate(self._views):
             row, column = divmod(index, columns)
@@ -99,14 +99,19 @@ class MapGrid(QWidget):
 
     # inside
 
+    @property
+    def _has_key(self) -> bool:
+        """Many matrices are too small for the words of the line and the cell, whatever their scales."""
+        return self.shares_key or len(self._views) >= MANY
+
     def _on_bar(self) -> None:
-        if self.shares_key != self.key.isVisibleTo(self):
+        if self.shares_key != self.key.barred:
             self.fit()
         else:
             self.key.update()
 
     def _left_by_key(self, room: QSize) -> QSize:
-        return room - QSize(0, self.key.sizeHint().height() + KEY_GAP) if self.shares_key else room
+        return room - QSize(0, self.key.sizeHint().height() + KEY_GAP) if self._has_key else room
 
     def _best(self, room: QSize) -> tuple[int, Options, float]:
         """The number of columns, and what is drawn, with the largest matrices whose tokens can be read; their side in

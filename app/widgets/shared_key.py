@@ -23,24 +23,26 @@ GAP, LENGTH = 16.0, 96.0
 
 
 class SharedKey(QWidget):
-    """One line. `heat`: the map it speaks for; `names_cell`: the maps do not name the cell themselves."""
+    """One line. `heat`: the map it speaks for; `names_cell`: the maps do not name the cell themselves; `barred`: its
+    colour bar is that of all of them."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.heat: HeatMap | None = None
-        self._names_cell = False
+        self._names_cell = self.barred = False
         self.setAccessibleName(tr("Key of the matrices"))
 
-    def set_heat(self, heat: HeatMap, *, names_cell: bool) -> None:
+    def set_heat(self, heat: HeatMap, *, names_cell: bool, barred: bool) -> None:
         if heat is not self.heat:
             heat.described.connect(self.update)
-        self.heat, self._names_cell = heat, names_cell
+        self.heat, self._names_cell, self.barred = heat, names_cell, barred
         self.update()
 
     def text(self) -> str:
         """All that is written, the cell's words as far as they have room."""
-        bar = self.heat.bar.scale if self.heat is not None and self.heat.bar is not None else ""
+        shown = self.heat.bar if self.barred and self.heat is not None else None
+        bar = shown.scale if shown is not None else ""
         cell = "".join(text for text, _ in self._cell(self._cell_room())).strip()
         return " · ".join(filter(None, (cell, *self._line_words(), bar)))
 
@@ -55,7 +57,8 @@ class SharedKey(QWidget):
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
         width = self._bar_width(heat)
         rect = QRectF(self.width() - width, 0, width, self.height())
-        draw_bar(painter, self._theme, rect, heat.table, heat.bar, LENGTH)
+        if self.barred:
+            draw_bar(painter, self._theme, rect, heat.table, heat.bar, LENGTH)
         for words in self._line_words():
             left, middle = rect.left() - GAP - metrics.horizontalAdvance(words), round(self.height() / 2)
             painter.setFont(self._theme.font("hint"))
@@ -70,7 +73,7 @@ class SharedKey(QWidget):
     # inside
 
     def _bar_width(self, heat: HeatMap) -> float:
-        return bar_width(self._theme, heat.bar, LENGTH) if heat.bar is not None else 0.0
+        return bar_width(self._theme, heat.bar, LENGTH) if self.barred and heat.bar is not None else 0.0
 
     def _cell_room(self) -> float:
         metrics, bar = QFontMetricsF(self._theme.font("hint")), 0.0 if self.heat is None else self._bar_width(self.heat)

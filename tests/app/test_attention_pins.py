@@ -169,7 +169,7 @@ def test_every_matrix_has_its_scale(qtbot: QtBot, bench: Bench, size: tuple[int,
     settled(qtbot, panel, bench)
     for view in panel.maps():
         bars = [bar for bar in view.findChildren(ColourBar) if bar.isVisible()]
-        assert panel._maps.key.isVisible() or view.heat.options.bar or len(bars) == 1
+        assert panel._maps.key.barred or view.heat.options.bar or len(bars) == 1
         assert all(bar.width() >= bar.sizeHint().width() for bar in bars)
 
 
@@ -191,7 +191,9 @@ def test_matrices_of_one_scale_have_one_key_that_names_cell_and_line(qtbot: QtBo
             assert "weight" in said, "a value is named"
     bench.selection.set_stage("scores")  # of the chosen one; the pinned ones stay weights
     settled(qtbot, panel, bench)
-    qtbot.waitUntil(lambda: not key.isVisible())
+    qtbot.waitUntil(lambda: not key.barred)
+    assert "√ scale" not in key.text()
+    assert "prefill ↑ decode ↓" in key.text()
     assert all(
         view.heat.options.bar or [bar for bar in view.findChildren(ColourBar) if bar.isVisible()] for view in views
     )
