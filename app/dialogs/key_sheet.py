@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
@@ -23,11 +24,15 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 from app.dialogs.label import label
+from app.dialogs.sheet import KEPT
+from app.frame.whole_edge import WholeEdge
 
 KEYS_RULE = (
     "Letters act while no text field has the focus; arrows, Home, End and Space belong to the focused widget first."
 )
 SIDE = 20
+AROUND = 2 * SIDE + 12
+"""Px beside the keys: margins and a scroll bar."""
 
 
 class KeySheet(QDialog):
@@ -39,15 +44,43 @@ class KeySheet(QDialog):
         self.setWindowTitle(tr("Keys"))
         outer = QVBoxLayout(self)
         outer.setContentsMargins(SIDE, 18, SIDE, 16)
-        inner = QWidget()
-        columns = QHBoxLayout(inner)
-        columns.setContentsMargins(0, 0, 0, 0)
-        columns.setSpacing(32)
         groups: dict[str, list[tuple[str, str]]] = {}
         for command in commands:
             if command.shortcuts and not command.hidden:
                 groups.setdefault(command.menu or "View", []).append((shortcut_text(command), command.label))
-        halves = (("Run", "File", "Help"), ("View", "Model"))
+        scroll = self._scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        self.inner = self._columns(groups, (("Run", "File", "Help"), ("View", "Model")))
+        self.ensurePolished()
+        scroll.setWidget(self.inner)
+        self.inner.ensurePolished()
+        if self.inner.sizeHint().width() + AROUND > self.screen().availableGeometry().width() - KEPT:
+            self.inner = self._columns(groups, (("Run", "View", "File", "Model", "Help"),))
+            scroll.setWidget(self.inner)
+        outer.setSpacing(12)
+        outer.addWidget(scroll, 1)
+        foot = QHBoxLayout()
+        foot.setSpacing(20)
+        foot.addWidget(label(tr(KEYS_RULE), "hint", wrap=True), 1)
+        close = QPushButton(tr("Close"))
+        close.setProperty("primary", True)
+        close.setDefault(True)
+        close.clicked.connect(self.accept)
+        foot.addWidget(close, 0, Qt.AlignmentFlag.AlignBottom)
+        outer.addLayout(foot)
+        self._edge = WholeEdge(scroll, self.inner, theme, ground="window")
+        self._fit(theme, self.inner)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._edge.look_again()
+
+    def _columns(self, groups: dict[str, list[tuple[str, str]]], halves: tuple[tuple[str, ...], ...]) -> QWidget:
+        """The groups of each column under one another."""
+        inner = QWidget()
+        columns = QHBoxLayout(inner)
+        columns.setContentsMargins(0, 0, 0, 0)
+        columns.setSpacing(32)
         for names in halves:
             grid = QGridLayout()
             grid.setHorizontalSpacing(16)
@@ -64,21 +97,7 @@ class KeySheet(QDialog):
             grid.setRowStretch(row, 1)
             grid.setColumnStretch(1, 1)
             columns.addLayout(grid, 1)
-        scroll = self._scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setWidget(inner)
-        outer.setSpacing(12)
-        outer.addWidget(scroll, 1)
-        foot = QHBoxLayout()
-        foot.setSpacing(20)
-        foot.addWidget(label(tr(KEYS_RULE), "hint", wrap=True), 1)
-        close = QPushButton(tr("Close"))
-        close.setProperty("primary", True)
-        close.setDefault(True)
-        close.clicked.connect(self.accept)
-        foot.addWidget(close, 0, Qt.AlignmentFlag.AlignBottom)
-        outer.addLayout(foot)
-        self._fit(theme, inner)
+        return inner
 
     def _fit(self, theme: Theme, inner: QWidget) -> None:
         """As large as all keys need, where the screen has that room; less is scrolled."""
@@ -86,5 +105,5 @@ class KeySheet(QDialog):
         inner.ensurePolished()
         needed, room = inner.sizeHint(), self.screen().availableGeometry()
         around = self.sizeHint().height() - self._scroll.sizeHint().height()
-        width = max(theme.px(760), needed.width() + 2 * SIDE + 12)
-        self.resize(min(width, room.width() - 80), min(needed.height() + around + 4, room.height() - 80))
+        width = max(theme.px(760), needed.width() + AROUND)
+        self.resize(min(width, room.width() - KEPT), min(needed.height() + around + 4, room.height() - KEPT))

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QMargins, QObject, QSize, QTimer
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from app.frame.whole_edge import WholeEdge
+
 if TYPE_CHECKING:
-    from PySide6.QtGui import QShowEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from app.theme import Theme
 
@@ -37,6 +39,7 @@ class Sheet(QDialog):
         self.scroller.setWidget(self.content)
         self.scroller.viewport().setAutoFillBackground(False)
         self.content.setAutoFillBackground(False)
+        self.edge = WholeEdge(self.scroller, self.content, theme, ground="window")
         self.foot = QHBoxLayout()
         outer = self._outer = QVBoxLayout(self)
         outer.setContentsMargins(MARGINS)
@@ -84,7 +87,13 @@ class Sheet(QDialog):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.content and event.type() is QEvent.Type.LayoutRequest:
             self._fit_later()
+        if watched is self.content and event.type() is QEvent.Type.Resize:
+            self.edge.look_again()
         return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.edge.look_again()
 
     def showEvent(self, event: QShowEvent) -> None:
         self.fit()

@@ -20,11 +20,12 @@ MARKED = 9
 
 
 class WholeEdge(QWidget):
-    """Covers, in the panel's colour, the part in sight of what goes on under the edge. A click brings that up."""
+    """Covers, in the colour of what is behind the panel, the part in sight of what goes on under the edge.
+    A click brings that up."""
 
-    def __init__(self, scroller: QScrollArea, panel: QWidget, theme: Theme) -> None:
+    def __init__(self, scroller: QScrollArea, panel: QWidget, theme: Theme, *, ground: str = "panel") -> None:
         super().__init__(scroller.viewport())
-        self._scroller, self._panel, self._theme = scroller, panel, theme
+        self._scroller, self._panel, self._theme, self._ground = scroller, panel, theme, ground
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(0)
@@ -46,7 +47,7 @@ class WholeEdge(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.palette.panel)
+        painter.fillRect(self.rect(), getattr(self._theme.palette, self._ground))
         if self.height() >= self._theme.px(MARKED):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             middle = QPointF(QRectF(self.rect()).center().x(), self.height() - self._theme.px(MARKED) / 2)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QTextCharFormat
-from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QWidget
 
 from app import resources
 from app.amounts import size
@@ -113,16 +113,14 @@ class PromptPanel(Panel):
         self.count.setTextFormat(Qt.TextFormat.PlainText)
         self.count.setWordWrap(True)
         self.body.addWidget(self.count)
-        self.body.addWidget(self._options())
+        self._options_row = self._options()
+        self.body.addWidget(self._options_row)
 
     def _options(self) -> QWidget:
         session = self.ctx.session
         options = QWidget()
         row = WrapRow(options)
         wrap(options)
-        policy = options.sizePolicy()
-        policy.setHorizontalPolicy(QSizePolicy.Policy.Minimum)  # one line wherever there is room for that
-        options.setSizePolicy(policy)
         theme = self.ctx.theme
         self.special = CheckBox(theme, tr("Special"), tip=tr("Add the tokens the model expects around a text (BOS …)"))
         self.special.setChecked(session.prompt.add_special)
@@ -147,6 +145,12 @@ class PromptPanel(Panel):
 
     def least_width(self) -> int:
         return self.ctx.theme.px(LEAST_WIDTH)
+
+    def minimumSizeHint(self) -> QSize:
+        """Options on one line, wherever there is room for that."""
+        least, sides = super().minimumSizeHint(), self.body.contentsMargins()
+        line = self._options_row.sizeHint().width() + sides.left() + sides.right()
+        return QSize(max(least.width(), line), least.height())
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         """The tokens; where they are tinted by attention, with what the chosen query reads of each."""

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect
+from PySide6.QtGui import QScreen
 from PySide6.QtWidgets import QDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.error import ErrorDialog
+from app.dialogs.key_sheet import KeySheet
 from app.dialogs.preferences import PreferencesDialog
 from app.dialogs.sheet import Sheet
 from app.notify import Trouble
@@ -91,3 +93,24 @@ def test_an_error_s_details_scroll_where_the_text_is_large(qtbot: QtBot) -> None
     assert on_screen(dialog)
     for button in dialog.findChildren(QPushButton):
         assert dialog.rect().contains(QRect(button.mapTo(dialog, QPoint()), button.size())), button.text()
+
+
+def test_keys_stand_in_one_column_where_two_have_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    application = open_window(tmp_path / "config", monkeypatch, qtbot)
+    try:
+        columns = []
+        for scale, width in ((1.0, 1400), (2.0, 1200)):
+            application.settings.update(text_scale=scale)
+            monkeypatch.setattr(QScreen, "availableGeometry", lambda _screen, width=width: QRect(0, 0, width, 800))
+            sheet = KeySheet(application.theme, application.window.registry)
+            qtbot.addWidget(sheet)
+            sheet.show()
+            qtbot.waitExposed(sheet)
+            layout = sheet.inner.layout()
+            assert layout is not None and sheet._scroll.horizontalScrollBar().maximum() == 0
+            columns.append(layout.count())
+        assert columns == [2, 1]
+    finally:
+        close_window(application)

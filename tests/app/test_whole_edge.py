@@ -14,9 +14,12 @@ from pytestqt.qtbot import QtBot
 
 from app.frame.whole_edge import WholeEdge
 from app.main import Application
+from app.panels.prompt import PromptPanel
 from app.panels.sampling import SamplingPanel
 from app.theme import Theme
+from app.widgets.check_box import CheckBox
 from app.widgets.mapping import Linear
+from app.widgets.menu_button import MenuButton
 from app.widgets.slider_row import SliderRow
 from app.widgets.stage_tiles import StageTiles
 from tests.app.shell import TIMEOUT, close_window, window_with
@@ -101,6 +104,12 @@ def test_panels_in_large_text_show_whole_rows(live: Application, qtbot: QtBot) -
                 rows = [table.rowViewportPosition(row) + inside for row in range(table.model().rowCount())]
                 seen = min(bottom, inside + table.viewport().height())
                 assert not any(top + 3 < seen < top + table.rowHeight(0) - 1 for top in rows if top >= inside), name
+    prompt = live.window.docks["prompt"].panel
+    assert isinstance(prompt, PromptPanel)
+    options = prompt._options_row
+    assert all(options.rect().contains(part.geometry()) for part in options.findChildren(CheckBox))
+    assert options.rect().contains(options.findChildren(MenuButton)[0].geometry())
+    assert prompt.rect().contains(options.geometry())
     sampling = live.window.docks["sampling"].panel
     assert isinstance(sampling, SamplingPanel)
     for row in sampling.rows.values():
