@@ -77,6 +77,7 @@ class TimelinePanel(Panel):
         self.table.stepHovered.connect(self._hover_step)
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "hint")
+        self._ends: list[QToolButton] = []
         row = QHBoxLayout()
         row.setSpacing(4)
         row.addWidget(self.summary, 1)
@@ -84,16 +85,22 @@ class TimelinePanel(Panel):
             button = QToolButton()
             button.setText(text)
             button.setProperty("flat", True)
-            button.setFixedSize(24, 20)
+            self._ends.append(button)
             button.setToolTip(tip)
             button.setAccessibleName(tip)
             button.clicked.connect(lambda _checked=False, command=command: self.ctx.commands.run(command))
             row.addWidget(button)
+        theme.changed.connect(self._restyle)
+        self._restyle()
         self.body.setSpacing(4)
         self.body.addWidget(self.curve)
         self.body.addLayout(row)
         self.body.addWidget(self.tree)
         self.body.addWidget(self.table, 1)
+
+    def _restyle(self) -> None:
+        for button in self._ends:
+            button.setFixedSize(self.ctx.theme.px(24), self.ctx.theme.px(20))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

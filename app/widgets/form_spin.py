@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QSize
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QSpinBox, QWidget
 
 from app.widgets.chevron import draw_chevron
@@ -41,12 +41,19 @@ class FormSpin(QSpinBox):
         super().__init__(parent)
         self._theme = theme
         self.lineEdit().setTextMargins(INSET, 0, 0, 0)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self._theme.px(HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(super().minimumSizeHint().width(), self._theme.px(HEIGHT))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():  # a dialog that scrolls must not change what is under the mouse
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -60,12 +67,19 @@ class FormDoubleSpin(QDoubleSpinBox):
         super().__init__(parent)
         self._theme = theme
         self.lineEdit().setTextMargins(INSET, 0, 0, 0)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self._theme.px(HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(super().minimumSizeHint().width(), self._theme.px(HEIGHT))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():  # a dialog that scrolls must not change what is under the mouse
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

@@ -101,21 +101,28 @@ class TravelSlider(QSlider):
         painter.setPen(Qt.PenStyle.NoPen)
         if not self.isEnabled():
             painter.setOpacity(0.45)
-        middle, span = self.height() / 2, self.width() - HANDLE
-        at = HANDLE / 2 + span * self.value() / TRAVEL
+        handle, grown = self._handle, self._theme.text_scale
+        middle, span = self.height() / 2, self.width() - handle
+        at = handle / 2 + span * self.value() / TRAVEL
         painter.setBrush(colours.track)
-        painter.drawRoundedRect(QRectF(HANDLE / 2, middle - 2, span, 4), 2, 2)
+        painter.drawRoundedRect(QRectF(handle / 2, middle - 2 * grown, span, 4 * grown), 2 * grown, 2 * grown)
         painter.setBrush(colours.accent)
-        painter.drawRoundedRect(QRectF(HANDLE / 2, middle - 2, at - HANDLE / 2, 4), 2, 2)
+        painter.drawRoundedRect(
+            QRectF(handle / 2, middle - 2 * grown, at - handle / 2, 4 * grown), 2 * grown, 2 * grown
+        )
         if self.hasFocus():
             painter.setOpacity(0.35)
-            painter.drawEllipse(QRectF(at - 9, middle - 9, 18, 18))
+            painter.drawEllipse(QRectF(at - 9 * grown, middle - 9 * grown, 18 * grown, 18 * grown))
             painter.setOpacity(1)
         painter.setBrush(colours.knob)
-        painter.drawEllipse(QRectF(at - HANDLE / 2, middle - HANDLE / 2, HANDLE, HANDLE))
+        painter.drawEllipse(QRectF(at - handle / 2, middle - handle / 2, handle, handle))
+
+    @property
+    def _handle(self) -> int:
+        return self._theme.px(HANDLE)
 
     def _go(self, x: float) -> None:
-        travel = (x - HANDLE / 2) / max(1, self.width() - HANDLE)
+        travel = (x - self._handle / 2) / max(1, self.width() - self._handle)
         self.travelled.emit(min(max(travel, 0.0), 1.0))
 
 

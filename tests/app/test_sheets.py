@@ -6,9 +6,9 @@ import itertools
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect
-from PySide6.QtGui import QScreen
-from PySide6.QtWidgets import QDialog, QLabel, QPushButton, QWidget
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QScreen, QWheelEvent
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.error import ErrorDialog
@@ -17,6 +17,8 @@ from app.dialogs.preferences import PreferencesDialog
 from app.dialogs.sheet import Sheet
 from app.notify import Trouble
 from app.theme import Theme
+from app.widgets.form_combo import FormCombo
+from app.widgets.form_spin import FormDoubleSpin, FormSpin
 from tests.app.shell import close_window, open_window
 
 
@@ -114,3 +116,32 @@ def test_keys_stand_in_one_column_where_two_have_no_room(
         assert columns == [2, 1]
     finally:
         close_window(application)
+
+
+@pytest.mark.parametrize("kind", [FormSpin, FormDoubleSpin, FormCombo])
+def test_the_wheel_scrolls_a_dialog_and_changes_no_field_without_focus(
+    qtbot: QtBot, kind: type[FormSpin | FormDoubleSpin | FormCombo]
+) -> None:
+    theme = Theme("dark")
+    sheet, field, other = Sheet(theme), kind(theme), QPushButton("Close")
+    qtbot.addWidget(sheet)
+    if isinstance(field, FormCombo):
+        field.addItems(["one", "two", "three"])
+    sheet.column.addWidget(field)
+    sheet.foot.addWidget(other)
+    sheet.show()
+    qtbot.waitExposed(sheet)
+    state = field.currentIndex if isinstance(field, FormCombo) else field.value
+    seen = []
+    for owner in (other, field):
+        owner.setFocus()
+        qtbot.waitUntil(owner.hasFocus)
+        up = 120 if isinstance(field, FormSpin | FormDoubleSpin) else -120
+        at = QPointF(field.rect().center())
+        event = QWheelEvent(
+            at, field.mapToGlobal(at), QPoint(), QPoint(0, up), Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+        )  # fmt: skip
+        QApplication.sendEvent(field, event)
+        seen.append(state())
+    assert seen == [0, 1]

@@ -26,6 +26,7 @@ from app.widgets.fact_table import Cell, Column, FactTable
 from app.widgets.info_button import InfoButton
 from app.widgets.menu_button import MenuButton
 from app.widgets.readout import Readout, parts_width
+from app.widgets.slider_row import TravelSlider
 from app.widgets.value_combo import ValueCombo
 from tests.app.model_bench import bench_with
 from tests.app.shell import close_window, open_window
@@ -231,6 +232,7 @@ def test_icons_grow_with_the_text(qtbot: QtBot) -> None:
         parts = {
             "info": InfoButton(theme, "title", "text"), "dot": EngineDot(theme),
             "menu": MenuButton(theme), "value": ValueCombo(theme, "value"),
+            "slider": TravelSlider(Theme("light", scale)),
         }  # fmt: skip
         parts["dot"].set_voice("green")  # type: ignore[attr-defined]
         for name, part in parts.items():
@@ -238,6 +240,9 @@ def test_icons_grow_with_the_text(qtbot: QtBot) -> None:
             if name not in {"info", "dot"}:
                 part.resize(150, theme.px(28))
             side = theme.px(22)
+            if name == "slider":
+                seen["knob"] = [*seen.get("knob", []), extent(part, QRect(0, 0, theme.px(12), part.height())).height()]
+                continue
             at = part.rect() if name in {"info", "dot"} else QRect(part.width() - side, 5, side - 4, part.height() - 10)
             seen.setdefault(name, []).append(extent(part, at).width())
     assert all(1.7 * small <= large <= 2.3 * small for small, large in seen.values()), seen
