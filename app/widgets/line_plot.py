@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-GAP, PALE, BAR_SHARE, LEAST_PLOT = 14, 0.42, 0.55, 40
+GAP, PALE, BAR_SHARE, LEAST_PLOT, BESIDE = 14, 0.42, 0.55, 40, 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -238,8 +238,8 @@ class LinePlot(QWidget):
         widest = max((metrics.horizontalAdvance(short(value)) for value in marks), default=10.0)
         far = 0.0
         if any(line.right for line in drawn):
-            far = max(metrics.horizontalAdvance(short(value)) for value in (*ticks(*right, 3), 0.5)) + 6
-        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -far - 4, -line - 4)
+            far = max(metrics.horizontalAdvance(short(value)) for value in (*ticks(*right, 3), 0.5)) + BESIDE + 2
+        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -max(far, 4), -line - 4)
         xs = [line.x for line in drawn if len(line.x)]
         x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
         x = x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5)
@@ -317,7 +317,7 @@ class LinePlot(QWidget):
             for value in ticks(*frame.right, min(3, max(1, int(plot.height() / (metrics.height() * 1.1))))):
                 y = float(frame.py(np.array([value]), right=True)[0])
                 place = QRectF(
-                    plot.right() + 4, y - metrics.height() / 2, self.width() - plot.right(), metrics.height()
+                    plot.right() + BESIDE, y - metrics.height() / 2, self.width() - plot.right(), metrics.height()
                 )
                 painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
         baseline = plot.bottom() + metrics.ascent() + 3

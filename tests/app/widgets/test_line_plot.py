@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.theme import Theme
 from app.widgets.free_place import crosses, free_place
 from app.widgets.line_frame import tick_labels
-from app.widgets.line_plot import BAR_SHARE, Line, LinePlot, Mark
+from app.widgets.line_plot import BAR_SHARE, BESIDE, Line, LinePlot, Mark
 from app.widgets.ticks import named_ticks, short
 
 
@@ -163,6 +163,19 @@ def test_every_tick_has_its_words_under_it(qtbot: QtBot, theme: Theme, size: tup
     for (left, text), (value, _) in zip(labels, found, strict=True):
         assert left + metrics.horizontalAdvance(text) / 2 == pytest.approx(frame.px(value), abs=1)
     assert labels[-1][0] + metrics.horizontalAdvance(labels[-1][1]) <= plot.width()
+
+
+def test_the_last_number_under_the_plot_lies_on_none_beside_it(qtbot: QtBot, theme: Theme) -> None:
+    plot = LinePlot(theme, "Score", x_name="distance", y_name="score", right_name="share", whole=True, titled=True)
+    qtbot.addWidget(plot)
+    plot.resize(440, 170)
+    x = np.arange(19, dtype=np.float32)
+    plot.set_lines([Line(name="a", x=x, y=x), Line(name="b", x=x, y=(x / 18).astype(np.float32), right=True)])
+    frame, metrics = plot.frame(), QFontMetricsF(theme.font("hint"))
+    left, text = tick_labels(frame, metrics, plot._x_ticks(frame, metrics), plot.width())[-1]
+    assert text == "18"
+    assert left + metrics.horizontalAdvance(text) <= frame.plot.right() + BESIDE
+    assert frame.plot.right() + BESIDE + metrics.horizontalAdvance("0.5") <= plot.width()
 
 
 def test_the_word_of_a_mark_keeps_off_the_line_of_zero(qtbot: QtBot, theme: Theme) -> None:
