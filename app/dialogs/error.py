@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 from app.dialogs.label import label
 from app.dialogs.sheet import Sheet
 
+MOST_DETAILS = 420
+"""Px of the details, however large the text: they scroll by themselves."""
 MAX_TITLE, MAX_MESSAGE, MAX_LINES = 100, 2_000, 16  # characters and lines shown; what is copied is whole
 
 
@@ -58,7 +60,7 @@ class ErrorDialog(Sheet):
         self.details = QPlainTextEdit("\n\n".join(filter(None, (trouble.details, about))))
         self.details.setReadOnly(True)
         self.details.setFont(theme.font("mono_small"))
-        self.details.setMinimumHeight(theme.px(300 if trouble.expanded else 140))
+        self.details.setMinimumHeight(min(theme.px(300 if trouble.expanded else 140), MOST_DETAILS))
         self.details.setVisible(trouble.expanded)
         column.addWidget(self.details, 1)
         column.addStretch(0)

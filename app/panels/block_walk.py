@@ -310,8 +310,8 @@ class BlockWalkPanel(Panel):
         op = self.walk.ops[index]
         words = self._words.get(op.id) or unknown(op)
         popup = InfoPopup(self.ctx.theme, words.title, f"{op.formula}\n\n{words.text}", self)
-        popup.adjustSize()
         screen = self.screen().availableGeometry()
+        popup.fit(screen.height() - 16)
         at.setX(max(screen.left(), min(at.x(), screen.right() - popup.width())))
         at.setY(max(screen.top(), min(at.y() + 8, screen.bottom() - popup.height())))
         popup.move(at)

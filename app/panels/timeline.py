@@ -100,7 +100,7 @@ class TimelinePanel(Panel):
 
     def _restyle(self) -> None:
         for button in self._ends:
-            button.setFixedSize(self.ctx.theme.px(24), self.ctx.theme.px(20))
+            button.setFixedSize(self.ctx.theme.px(24), max(20, self.ctx.theme.px(14)))  # no row of the table for it
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen, QPixmap
-from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app import resources
 from app.i18n import tr
@@ -27,11 +27,13 @@ class InfoPopup(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(title)
         self._theme = theme
-        column = QVBoxLayout(self)
+        self._content = QWidget()
+        self._content.setAutoFillBackground(False)
+        column = self._column = QVBoxLayout(self._content)
         column.setContentsMargins(MARGIN, 12, MARGIN, 14)
         column.setSpacing(8)
         for index, paragraph in enumerate([title, *text.split("\n\n")]):
-            label = QLabel(paragraph, self)
+            label = QLabel(paragraph, self._content)
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -40,13 +42,30 @@ class InfoPopup(QFrame):
         self.setFixedWidth(max(WIDTH_WITH_PICTURE if picture else WIDTH, theme.px(WIDTH)))
         if picture:
             self._add_picture(column, picture, title)
+        scroller = self._scroller = QScrollArea()
+        scroller.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroller.setFrameShape(QFrame.Shape.NoFrame)
+        scroller.setWidgetResizable(True)
+        scroller.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroller.setWidget(self._content)
+        scroller.viewport().setAutoFillBackground(False)
+        self._content.setAutoFillBackground(False)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(1, 1, 1, 1)
+        outer.addWidget(scroller)
+
+    def fit(self, room: int) -> None:
+        """As high as its words, up to `room` px; more is scrolled."""
+        self.ensurePolished()
+        self._content.ensurePolished()
+        self.resize(self.width(), min(self._column.totalHeightForWidth(self.width() - 2) + 2, room))
 
     def _add_picture(self, column: QVBoxLayout, picture: QPixmap, title: str) -> None:
         ratio = self.devicePixelRatioF()
         width = round((self.width() - 2 * MARGIN) * ratio)
         scaled = picture.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
         scaled.setDevicePixelRatio(ratio)
-        image, words = QLabel(self), QLabel(tr("With the default model and its example."), self)
+        image, words = QLabel(self._content), QLabel(tr("With the default model and its example."), self._content)
         image.setPixmap(scaled)
         image.setAccessibleName(tr("A picture of the panel: {title}", title=title))
         words.setProperty("role", "hint")
@@ -62,6 +81,8 @@ class InfoPopup(QFrame):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Space):
             self.close()
+        else:
+            self._scroller.verticalScrollBar().event(event)  # arrows and pages
 
 
 class InfoButton(QAbstractButton):
@@ -86,9 +107,9 @@ class InfoButton(QAbstractButton):
         """Opens the explanation under the button, inside the screen; over it where there is no room for that: what it
         explains stays in sight."""
         popup = InfoPopup(self._theme, self._title, self._text, self, self._picture())
-        popup.adjustSize()
-        corner = self.mapToGlobal(QPoint(self.width(), self.height() + 4)) - QPoint(popup.width(), 0)
         available = self.screen().availableGeometry()
+        popup.fit(available.height() - 16)
+        corner = self.mapToGlobal(QPoint(self.width(), self.height() + 4)) - QPoint(popup.width(), 0)
         corner.setX(max(available.left(), min(corner.x(), available.right() - popup.width())))
         over = self.mapToGlobal(QPoint(0, -4)).y() - popup.height()
         if corner.y() > available.bottom() - popup.height() and over >= available.top():

@@ -280,3 +280,17 @@ def test_the_walk_s_difference_from_the_run_keeps_its_figure(qtbot: QtBot, tmp_p
         assert parts_width(panel.ctx.theme, shown) <= width
         figure = shown[-1][0].split()[-1]
         assert figure in panel.about.text() and (float(figure) == 0 or "e-" in figure)
+
+
+def test_an_explanation_is_whole_or_scrolled_in_large_text(qtbot: QtBot) -> None:
+    text = "\n\n".join("A sentence that explains what is drawn, at some length. " * 6 for _ in range(4))
+    for scale in (1.0, 2.0):
+        button = InfoButton(Theme("dark", scale), "title", text)
+        qtbot.addWidget(button)
+        button.show()
+        popup = button.open()
+        qtbot.waitExposed(popup)
+        assert popup.screen().availableGeometry().contains(popup.geometry())
+        for label in popup.findChildren(QLabel):
+            assert label.height() >= label.heightForWidth(label.width()), (scale, label.text())
+        popup.close()
