@@ -17,6 +17,8 @@ MOST = 0.4
 """Of the height in sight may be covered: rather a plot that is cut than nothing."""
 MARKED = 9
 """Px at 100 % text from which the cover has room for its mark."""
+SLIVER = 40
+"""Px at 100 % text: less of a map or plot than this says nothing and is covered; more of it is left in sight."""
 
 
 class WholeEdge(QWidget):
@@ -56,7 +58,11 @@ class WholeEdge(QWidget):
     def _place(self) -> None:
         view = self._scroller.viewport()
         edge = view.height() - self._panel.y()  # in the panel's coordinates
-        cut = edge if edge >= self._panel.height() else lowest_whole(self._panel, self._panel, edge)
+        cut = (
+            edge
+            if edge >= self._panel.height()
+            else lowest_whole(self._panel, self._panel, edge, self._theme.px(SLIVER))
+        )
         covered = edge - cut
         if not 0 < covered <= MOST * view.height():
             self.hide()
@@ -66,18 +72,19 @@ class WholeEdge(QWidget):
         self.raise_()
 
 
-def lowest_whole(panel: QWidget, within: QWidget, edge: int) -> int:
-    """The lowest y, up to `edge`, over which nothing in `within` is sliced; both in the panel's coordinates."""
+def lowest_whole(panel: QWidget, within: QWidget, edge: int, sliver: int) -> int:
+    """The lowest y, up to `edge`, over which no row or line in `within` is sliced, nor a picture of which less than
+    `sliver` is in sight; all in the panel's coordinates."""
     cut = edge
     for part in within.children():
         if isinstance(part, QWidget) and part.isVisible() and not part.isWindow():
             top = part.mapTo(panel, QPoint()).y()
             if top < edge < top + part.height():
-                cut = min(cut, _cut(panel, part, top, edge))
+                cut = min(cut, _cut(panel, part, top, edge, sliver))
     return cut
 
 
-def _cut(panel: QWidget, part: QWidget, top: int, edge: int) -> int:
+def _cut(panel: QWidget, part: QWidget, top: int, edge: int, sliver: int) -> int:
     if isinstance(part, QAbstractItemView):
         inside = part.viewport().mapTo(panel, QPoint()).y()
         row = part.indexAt(QPoint(4, edge - inside)) if edge > inside else None
@@ -93,5 +100,5 @@ def _cut(panel: QWidget, part: QWidget, top: int, edge: int) -> int:
         return round(top + (edge - top) // line * line)
     inner = [child for child in part.children() if isinstance(child, QWidget) and child.isVisible()]
     if inner and not isinstance(part, QAbstractScrollArea):
-        return lowest_whole(panel, part, edge)
-    return top
+        return lowest_whole(panel, part, edge, sliver)
+    return top if edge - top < sliver else edge

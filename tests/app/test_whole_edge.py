@@ -70,7 +70,20 @@ def test_what_would_be_sliced_is_covered_and_a_click_brings_it_up(qtbot: QtBot) 
     assert panel.mapTo(view, QPoint(0, panel.height())).y() <= view.height()
 
 
-def test__lines_of_a_text_are_whole(qtbot: QtBot) -> None:
+def test_a_picture_of_which_much_is_in_sight_stays(qtbot: QtBot) -> None:
+    """The map of the neurons was covered whole at 1000 × 700: 200 px of blank in its place."""
+    picture = QWidget()
+    area, panel, edge = scrolled(qtbot, 200, [QWidget(), picture, QWidget()])
+    picture.setFixedHeight(300)
+    panel.resize(200, 2 * ROW + 300)
+    for seen, covered in ((150, False), (60, False), (20, True)):
+        area.resize(220, ROW + seen)
+        edge.look_again()
+        qtbot.wait(30)
+        assert edge.isVisible() is covered, seen
+
+
+def test_lines_of_a_text_are_whole(qtbot: QtBot) -> None:
     words = QLabel("one\ntwo\nthree\nfour\nfive\nsix")
     area, panel, edge = scrolled(qtbot, 200, [QWidget() for _ in range(4)] + [words, QWidget()])
     line = QFontMetrics(words.font()).lineSpacing()
