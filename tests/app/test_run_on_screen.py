@@ -51,6 +51,12 @@ def idle(qtbot: QtBot, session: Session, steps: int) -> None:
     qtbot.waitUntil(lambda: not session.busy and session.run is not None and len(session.path_nodes()) == steps)
 
 
+def candidates_of_now(qtbot: QtBot, application: Application) -> None:
+    """Until the candidates on the screen are those of the current step: a click takes them where they belong."""
+    session, sampling = session_of(application), panel(application, "sampling")
+    qtbot.waitUntil(lambda: sampling._place == (session.run_id, session.current_node))
+
+
 def press(
     application: Application, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
 ) -> None:
@@ -103,6 +109,7 @@ def test_a_long_paste_has_no_bar_over_the_text(live: Application, qtbot: QtBot) 
 def test_arrows_step_after_a_click_into_a_table(live: Application, qtbot: QtBot) -> None:
     session = session_of(live)
     idle(qtbot, session, 7)
+    candidates_of_now(qtbot, live)
     for table in (panel(live, "sampling").table, panel(live, "timeline").table):  # a candidate that is clicked is taken
         qtbot.waitUntil(lambda table=table: table.model().rowCount() > 8)  # type: ignore[misc] # the branch's step too
         last = table.model().index(table.model().rowCount() - 1, 1)
@@ -161,6 +168,7 @@ def test_after_a_prefill_from_the_text_space_steps_and_a_click_goes_on_typing(li
 def test_a_branch_by_a_click_leaves_space_to_the_run_and_no_row_chosen(live: Application, qtbot: QtBot) -> None:
     session, table = session_of(live), panel(live, "sampling").table
     qtbot.waitUntil(lambda: table.model().rowCount() > 3)
+    candidates_of_now(qtbot, live)
     row = table.visualRect(table.model().index(3, 1)).center()
     chosen = table.candidate(3).id
     QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=row)
