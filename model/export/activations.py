@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.device import to_device
+from model.device import to_device, to_host
 from model.errors import BadValueError, UnknownNameError
 from model.export.recorded import RecordedError, RecordedRun
 from model.hooks import HookPoint
@@ -135,7 +135,7 @@ def _of_experts(run: Run, name: str) -> bool:
 
 def _blocks(run: Run, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Iterator[Tensor]:
     for block in _raw_blocks(run, name, shape):
-        yield block.detach().to(dtype).cpu()
+        yield to_host(block.detach().to(dtype))
 
 
 def _raw_blocks(run: Run, name: str, shape: tuple[int, ...]) -> Iterator[Tensor]:

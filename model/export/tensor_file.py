@@ -11,6 +11,8 @@ from typing import IO
 import torch
 from torch import Tensor
 
+from model.device import to_host
+
 _CODES: dict[torch.dtype, str] = {
     torch.float64: "F64",
     torch.float32: "F32",
@@ -71,7 +73,7 @@ def write_tensors(
             inner = tuple(block.shape[1:])
             if block.dtype != piece.dtype or inner != piece.shape[len(piece.shape) - len(inner) :]:
                 raise ValueError(f"{piece.name} came as {block.dtype} {tuple(block.shape)}")
-            data = block.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()  # (bytes,)
+            data = to_host(block.detach()).contiguous().reshape(-1).view(torch.uint8).numpy()  # (bytes,)
             for start in range(0, data.size, _BLOCK):
                 out.write(data[start : start + _BLOCK].data)
             written += data.size

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.device import all_to_host, to_device
+from model.device import all_to_host, to_device, to_host
 from model.errors import BadValueError
 from model.layers import Norm
 from model.protocol.framing import Array
@@ -182,15 +182,13 @@ def token_terms(run: Run, position: int, token: int, *, yield_point: YieldPoint 
     token = int(logits.argmax()) if token < 0 else token
     direction, scale, bias = _readout(run, token, last)
 
-    def share(row: Tensor) -> float:
-        return float(row.cpu().double() @ direction)
-
-    attn, mlp = np.zeros(config.n_layers), np.zeros(config.n_layers)
+    parts = [run.resid(0)[position]]  # (M,) each: the embedding, then attention and feed-forward of every layer
     for layer in range(config.n_layers):
         yield_point()
         seen = activations(run, layer, ["attn.out", "mlp.out"], position, position + 1)
-        attn[layer], mlp[layer] = share(seen["attn.out"][0]), share(seen["mlp.out"][0])
-    embed, logit = share(run.resid(0)[position]), float(logits[token])
+        parts += [seen["attn.out"][0], seen["mlp.out"][0]]
+    shares = (to_host(torch.stack(parts)).double() @ direction).numpy()  # (2 L + 1,)
+    embed, attn, mlp, logit = float(shares[0]), shares[1::2], shares[2::2], float(logits[token])
     return Terms(
         token=token,
         logit=logit,

@@ -20,13 +20,19 @@ from tests.app.model_bench import GREEDY, ModelBench
 from tests.model.tiny import made, random_ids
 
 
-def test_a_curve_without_values_says_that_they_are_on_their_way(qtbot: QtBot, tmp_path: Path) -> None:
-    bench = ModelBench(tmp_path, Theme("dark"), made())
+def shown(qtbot: QtBot, folder: Path) -> tuple[ModelBench, TimelinePanel]:
+    """The panel, low and narrow, without a run."""
+    bench = ModelBench(folder, Theme("dark"), made())
     panel = TimelinePanel(bench.ctx)
     qtbot.addWidget(panel)
     panel.resize(300, 400)
     panel.show()
     qtbot.waitExposed(panel)
+    return bench, panel
+
+
+def test_a_curve_without_values_says_that_they_are_on_their_way(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path)
     run = bench.run(random_ids(20))
     bench.engine.held = True
     bench.session.facts.new_run(run.id)
@@ -91,12 +97,7 @@ def test_branches_leave_the_curve_its_place_where_the_panel_is_scrolled(
 
 
 def test_the_line_of_steps_counts_a_branch_as_soon_as_it_is_drawn(qtbot: QtBot, tmp_path: Path) -> None:
-    bench = ModelBench(tmp_path, Theme("dark"), made())
-    panel = TimelinePanel(bench.ctx)
-    qtbot.addWidget(panel)
-    panel.resize(300, 400)
-    panel.show()
-    qtbot.waitExposed(panel)
+    bench, panel = shown(qtbot, tmp_path)
     run = bench.run(random_ids(12), 4)
     for branches in (2, 3):
         first = run.state().path[0]
