@@ -14,7 +14,7 @@ run: setup ## open the window (ARGS="run --prompt Hello" for a subcommand); with
 	@sh packaging/run.sh $(ARGS)
 
 test: setup-dev ## the tests, under 15 minutes on two cores (ARGS="-k rope" to choose, "-n 0" for one process)
-	@$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+	@$(PY) -m pytest -n auto --dist loadfile --max-worker-restart 0 $(ARGS)
 
 test-long: setup-long ## every test: also the slow ones, and those for a GPU where there is one
 	@$(PY) -m pytest -m "" $(ARGS)

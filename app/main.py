@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 from app import i18n
 from app.commands import CommandRegistry
 from app.complaint import EXIT_ERROR, WITHOUT_ONE, complain
+from app.health.collector import Collector
 from app.notify import Notifier
 from app.settings import Settings, config_folder
 from app.theme import Theme
@@ -119,6 +120,7 @@ def create(source: str = "", argv: Sequence[str] = ("decoderscope",)) -> Applica
         qt=qt, window=window, settings=settings, theme=theme, commands=commands, notify=notify, source=source
     )
     window.firstPaint.connect(lambda: QTimer.singleShot(0, window, application.fill))
+    Collector(window)
     return application
 
 
@@ -171,8 +173,8 @@ def _take_signals(qt: QApplication) -> None:
 
 
 def spare_collector(window: MainWindow) -> None:
-    """Once the panels are up, Python's collector of reference cycles looks at nothing made until then: modules and
-    widgets stay anyway, and going through all of them held the window for 40 ms every few hundred actions."""
+    """Once the panels are up, Python's collector of reference cycles (health/collector.py) looks at nothing made until
+    then: modules and widgets stay anyway, and going through all of them held the window for 40 ms now and then."""
     window.populated.connect(gc.freeze, Qt.ConnectionType.SingleShotConnection)
 
 

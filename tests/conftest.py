@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import importlib.metadata
 import os
 import shutil
@@ -22,6 +23,7 @@ from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.health.collector import collect_due
 from model.checkpoint import catalogue, fetch, paths
 from tests.leftovers import Snapshot, timers_recorded
 
@@ -50,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
         defaults = wait.__kwdefaults__
         assert defaults is not None and defaults["timeout"] == 5000  # pytest-qt's own, which has no setting
         defaults["timeout"] = _PATIENCE_MS
+    gc.disable()  # as in the window: a thread (pytest-xdist's, tqdm's) that collects destroys widgets, and Qt crashes
     global _home  # noqa: PLW0603  # pytest_unconfigure has no other way to learn it
     _home = Path(tempfile.mkdtemp(prefix="decoderscope-tests-"))
     _isolate(_home, config.cache.mkdir("matplotlib"))  # its list of fonts takes seconds to make: kept between runs
@@ -184,6 +187,7 @@ def _nothing_left_behind() -> Iterator[None]:
     """Fails a test that leaves a thread, a child process, a running QTimer or a window."""
     before = Snapshot()
     yield
+    collect_due()
     if left := before.leftovers():
         pytest.fail("\n".join(left), pytrace=False)
 

@@ -85,11 +85,13 @@ def ratio(ours: Work, theirs: Work, pairs: int, *, warm_up: int = 1, note: str =
 
 def _undisturbed(work: Work) -> float:
     gc.collect()
+    before = gc.isenabled()
     gc.disable()
     try:
         return clock(work)
     finally:
-        gc.enable()
+        if before:
+            gc.enable()
 
 
 def percentile(values: Iterable[float], share: float) -> float:
