@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from model.checkpoint import catalogue, prepared
 from model.checkpoint.checkpoint import Checkpoint, gguf_digest, open_folder, open_gguf_checkpoint, read_config
@@ -21,7 +20,7 @@ from model.checkpoint.paths import CacheDirError
 from model.checkpoint.plan import DTYPES, OVERHEAD, OpenPlan, device_names, dtype_name, select_device, select_dtype
 from model.checkpoint.progress import CheckCancel, Progress, never_cancel, no_progress
 from model.checkpoint.sources import Place, resolve
-from model.checkpoint.weights import fill, putter, require_whole
+from model.checkpoint.weights import PutRows, fill, putter, require_whole
 from model.config import DecoderConfig
 from model.costs import parameters_by_part
 from model.device import to_device
@@ -221,6 +220,7 @@ def _load(
     plan = _plan(place, checkpoint, device, dtype)
     plan.require_fit()
     tokenizer, notes = checkpoint.tokenizer()
+    give_back()  # what parsing it took, which may be as much as the weights
     decoder = Decoder(checkpoint.config, check=check)
     bad = fill(
         checkpoint.match.found,
@@ -284,15 +284,17 @@ def _open_gguf(
 
 def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: CheckCancel) -> None:
     tokenizer, notes = checkpoint.tokenizer()
+    give_back()
     ghost = Decoder(checkpoint.config, check=check)
     shapes = {name: tuple(parameter.shape) for name, parameter in ghost.named_parameters()}
     columns_first = _columns_first(checkpoint.config)
 
-    def write_all(put: Callable[[str, Tensor], None]) -> Mapping[str, Any]:
+    def write_all(put_rows: PutRows) -> Mapping[str, Any]:
         bad = fill(
             checkpoint.match.found,
             checkpoint.source,
-            put,
+            lambda name, tensor: put_rows(name, 0, tensor),
+            put_rows=put_rows,
             device=torch.device("cpu"),
             dtype=torch.float32,
             columns_first=columns_first,
@@ -316,8 +318,8 @@ def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: Che
         shapes=shapes,
         columns_first=columns_first,
         joined=ghost.joined_names(),
+        tokenizer_json=tokenizer.to_json,
         write_all=write_all,
-        tokenizer_json=tokenizer.to_json(),
         check_cancel=check,
     )
 
@@ -344,6 +346,15 @@ def _open_prepared(
             f"{name} in {dtype_name(dtype)}", needed=needed, available=free, device=str(device),
             remedy="Close other programs, or take a smaller dtype or model.",
         )  # fmt: skip
+    found.read_ahead()
+    tokenizer = Tokenizer(
+        load_backend(found.tokenizer_path, trusted=True),
+        eos_ids=manifest["eos_ids"],
+        bos_id=manifest["bos_id"],
+        chat_template=manifest["chat_template"],
+        d_vocab=config.d_vocab,
+    )
+    give_back()  # what parsing it took, which may be as much as the weights: before they are there
     done = 0
     for parameter, tensor in found.tensors():
         check()
@@ -355,13 +366,6 @@ def _open_prepared(
         put(parameter, lay_out(final) if columns_first(parameter) else final.contiguous())
         done += tensor.numel()
         progress("Reading weights", done, parameters, "numbers")
-    tokenizer = Tokenizer(
-        load_backend(found.tokenizer_path, trusted=True),
-        eos_ids=manifest["eos_ids"],
-        bos_id=manifest["bos_id"],
-        chat_template=manifest["chat_template"],
-        d_vocab=config.d_vocab,
-    )
     return _finish(decoder, tokenizer, name, place.label, digest, tuple(manifest["warnings"]))
 
 

@@ -60,7 +60,7 @@ def _encoder(backend: tokenizers.Tokenizer) -> GuardedEncoder | None:
     normalizer = backend.normalizer
     if known and (normalizer is None or _size_of_texts(json.loads(normalizer.__getstate__())) <= _QUICK_TEXT):
         return None
-    return GuardedEncoder(backend.to_str())
+    return GuardedEncoder(backend.to_str)
 
 
 def load_backend(path: Path, *, trusted: bool = False) -> tokenizers.Tokenizer:

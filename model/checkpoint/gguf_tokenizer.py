@@ -192,19 +192,20 @@ def _merges_of(vocabulary: _Vocabulary, scores: Sequence[float]) -> list[tuple[s
 
     SentencePiece merges the neighbours whose union scores highest, BPE by rank: the same when rank follows score.
     """
+    texts = vocabulary.tokens
     mergeable = {
         token: token_id
         for token, token_id in vocabulary.index.items()
         if vocabulary.types[token_id] in {NORMAL, USER_DEFINED, UNUSED}
     }
-    found: list[tuple[float, int, tuple[str, str]]] = []
-    for token, token_id in mergeable.items():
+    merges: list[tuple[str, str]] = []
+    for token_id in sorted(mergeable.values(), key=lambda token_id: -scores[token_id]):
+        token = texts[token_id]
         for cut in range(1, len(token)):
-            left, right = token[:cut], token[cut:]
-            if left in mergeable and right in mergeable:
-                found.append((-scores[token_id], token_id, (left, right)))
-    found.sort(key=lambda item: item[:2])
-    return [pair for _, _, pair in found]
+            left = mergeable.get(token[:cut])
+            if left is not None and (right := mergeable.get(token[cut:])) is not None:
+                merges.append((texts[left], texts[right]))  # the vocabulary's own: half a million copies take 60 MB
+    return merges
 
 
 def _add_marked_tokens(tokenizer: Tokenizer, vocabulary: _Vocabulary) -> None:

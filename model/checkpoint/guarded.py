@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,9 +44,12 @@ def unknown_patterns(steps: object) -> Iterator[str]:
 
 
 class GuardedEncoder:
-    """Encodes in a child process, started at the first text and again after a kill. One text at a time."""
+    """Encodes in a child process, started at the first text and again after a kill. One text at a time.
 
-    def __init__(self, tokenizer_json: str, *, seconds: float = SECONDS) -> None:
+    `tokenizer_json()` is asked whenever one starts: kept, the text takes as much as the tokenizer.
+    """
+
+    def __init__(self, tokenizer_json: Callable[[], str], *, seconds: float = SECONDS) -> None:
         self._json, self._seconds = tokenizer_json, seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -81,7 +84,7 @@ class GuardedEncoder:
         self._process = process
         self._end = weakref.finalize(self, _finish, process)
         # An empty text first: the clock of a real one starts once the tokenizer is there.
-        self._exchange(process, _line(self._json) + _line({"text": "", "special": False}), START_SECONDS)
+        self._exchange(process, _line(self._json()) + _line({"text": "", "special": False}), START_SECONDS)
         return process
 
     def _exchange(self, process: subprocess.Popen[bytes], request: bytes, seconds: float) -> bytes:

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from torch import Tensor
@@ -28,6 +29,7 @@ from model.checkpoint.digest import sha256_of, stamp_of
 from model.checkpoint.errors import CheckpointError, WeightsCutError
 from model.checkpoint.paths import cache_dir, free_bytes, lock, make_dir, publish, staging
 from model.checkpoint.progress import CheckCancel, Progress
+from model.checkpoint.weights import PutRows
 from model.version import product_version
 
 FORMAT_VERSION = 2
@@ -70,7 +72,6 @@ class Prepared:
         """(parameter name, tensor mapped from the file), float32, matrices in the order `lay_out` gives. The largest
         first: what is doubled for a moment, on its way elsewhere, is then doubled while little else is in memory."""
         transposed, joined = set(self.manifest["columns_first"]), self.manifest["joined"]
-        self._read_ahead()
         with safe_open(self.directory / WEIGHTS, framework="pt") as file:
             # all at once: asking for one looks at its memory, which a cut in the meantime would have taken away
             found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
@@ -81,7 +82,7 @@ class Prepared:
             else:
                 yield name, tensor.t() if name in transposed else tensor
 
-    def _read_ahead(self) -> None:
+    def read_ahead(self) -> None:
         """Asks the system to bring the file in while the rest is set up."""
         if hasattr(os, "posix_fadvise"):
             with (self.directory / WEIGHTS).open("rb", buffering=0) as file:
@@ -117,7 +118,7 @@ def find(source_sha256: str, progress: Progress, check_cancel: CheckCancel) -> P
             and manifest["source_sha256"] == source_sha256
             and weights.stat().st_size == manifest["weights_bytes"]
             and sampled_digest(weights) == manifest["weights_sampled"]
-            and hashlib.sha256((directory / TOKENIZER).read_bytes()).hexdigest() == manifest["tokenizer_sha256"]
+            and sha256_of(directory / TOKENIZER) == manifest["tokenizer_sha256"]
         )
         if good and stamp_of(weights) != manifest["weights_stamp"]:
             what = "Checking the prepared model"
@@ -155,27 +156,29 @@ def make(
     shapes: Mapping[str, tuple[int, ...]],
     columns_first: Callable[[str], bool],
     joined: Mapping[str, tuple[str, ...]],
-    write_all: Callable[[Callable[[str, Tensor], None]], Mapping[str, Any]],
-    tokenizer_json: str,
+    tokenizer_json: Callable[[], str],
+    write_all: Callable[[PutRows], Mapping[str, Any]],
     check_cancel: CheckCancel,
 ) -> None:
-    """Writes a prepared model. `write_all(put)` puts every parameter of `shapes` once and returns manifest fields.
+    """Writes a prepared model. `write_all(put_rows)` puts every row of every parameter of `shapes` once and returns
+    manifest fields.
 
-    `joined`: the matrices stored as one, as `Decoder.joined_names` gives them.
+    `joined`: the matrices stored as one, as `Decoder.joined_names` gives them. `tokenizer_json()` is asked, and its
+    text gone, before the weights.
     """
     target = directory_of(source_sha256)
     make_dir(target.parent)
     with lock(target, check_cancel):
         with staging(target) as staged:
+            (staged / TOKENIZER).write_text(tokenizer_json(), encoding="utf-8")
             weights = _Writer(staged / WEIGHTS, shapes, columns_first, joined)
             try:
-                fields = write_all(weights.put)
+                fields = write_all(weights.put_rows)
             finally:
                 weights.close()
             if weights.left:
                 raise AssertionError(f"parameters were never written: {sorted(weights.left)[:5]}")
             check_cancel()
-            (staged / TOKENIZER).write_text(tokenizer_json, encoding="utf-8")
             publish(staged / WEIGHTS, staged / WEIGHTS)
             (staged / WEIGHTS).chmod(0o444)  # it is mapped while in use: nothing should write into it by mistake
             manifest = {
@@ -185,7 +188,7 @@ def make(
                 "weights_sampled": sampled_digest(staged / WEIGHTS),
                 "weights_sha256": sha256_of(staged / WEIGHTS, check_cancel=check_cancel),
                 "weights_stamp": stamp_of(staged / WEIGHTS),
-                "tokenizer_sha256": hashlib.sha256(tokenizer_json.encode()).hexdigest(),
+                "tokenizer_sha256": sha256_of(staged / TOKENIZER),
                 "columns_first": [name for name in shapes if weights.transposed(name)],
                 "joined": {joint: [[part, shapes[part][0]] for part in parts] for joint, parts in joined.items()},
             }
@@ -241,23 +244,34 @@ class _Writer:
         self.file = path.open("wb", buffering=0)
         self.file.write(len(text).to_bytes(8, "little") + text)
         self.file.truncate(self.data_start + position)
-        self.left = set(shapes)
+        self.left = {name: torch.Size(shape).numel() for name, shape in shapes.items()}
 
     def transposed(self, name: str) -> bool:
         """Whether the matrix is stored columns first."""
         return len(self.shapes[name]) == 2 and self._columns_first(name)
 
-    def put(self, name: str, tensor: Tensor) -> None:
-        """Writes one parameter."""
-        self.left.remove(name)
-        stored = (tensor.t() if self.transposed(name) else tensor).float().contiguous()
-        rows = stored if name in self.widths else stored.view(1, -1)
-        step = 4 * self.widths.get(name, 0)
-        for index, row in enumerate(rows.numpy()):
-            self.file.seek(self.data_start + self.starts[name] + index * step)
-            data = memoryview(row).cast("B")
-            while data:
-                data = data[self.file.write(data) :]
+    def put_rows(self, name: str, begin: int, rows: Tensor) -> None:
+        """Writes rows `begin` … of one parameter."""
+        self.left[name] -= rows.numel()
+        if not self.left[name]:
+            del self.left[name]
+        at, shape = self.data_start + self.starts[name], self.shapes[name]
+        if not self.transposed(name):
+            self._write(at + 4 * begin * torch.Size(shape[1:]).numel(), rows.float().contiguous().numpy())
+            return
+        width = self.widths.get(name, shape[0])
+        columns = rows.t().float().contiguous().numpy()
+        if rows.shape[0] == width:
+            self._write(at, columns)
+        else:
+            for index, column in enumerate(columns):
+                self._write(at + 4 * (index * width + begin), column)
+
+    def _write(self, at: int, numbers: np.ndarray) -> None:
+        self.file.seek(at)
+        data = numbers.data.cast("B")
+        while data:
+            data = data[self.file.write(data) :]
 
     def close(self) -> None:
         """Closes the file."""

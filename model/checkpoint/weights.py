@@ -5,7 +5,7 @@ At no time is more in memory than what is loaded, one small tensor or one block 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,6 +22,8 @@ from model.protocol.values import NOT_FINITE
 _BLOCK_NUMBERS = 2 << 20
 _STREAMED_NUMBERS = 4 * _BLOCK_NUMBERS
 Put = Callable[[str, Tensor], None]
+PutRows = Callable[[str, int, Tensor], None]
+"""put_rows(parameter, begin, rows): rows `begin` … of a parameter, all of them or a block of a big matrix's."""
 
 
 class RowSource(TensorSource, Protocol):
@@ -63,6 +65,7 @@ def fill(
     source: RowSource,
     put: Put,
     *,
+    put_rows: PutRows | None = None,
     device: torch.device,
     dtype: torch.dtype,
     columns_first: Callable[[str], bool],
@@ -71,6 +74,7 @@ def fill(
 ) -> NonFinite:
     """Reads every pair's tensor, cuts it for its parameters, converts, lays out and hands it to `put`.
 
+    `put_rows`: takes big matrices by blocks of rows, as they are read, in place of `put`.
     `columns_first(parameter)`: whether the matrix is kept in the order one-row products read fastest (`lay_out`).
     """
     # The largest first: what is doubled for a moment is then doubled while little else is in memory.
@@ -79,10 +83,16 @@ def fill(
     done, bad = 0, NonFinite()
     for rule, name in ordered:
         check_cancel()
-        streamed = _stream(rule, name, source, device, dtype, columns_first, check_cancel)
-        if streamed is not None:
-            bad.add(rule.targets[0].name, streamed)
-            put(rule.targets[0].name, streamed)
+        blocks = _blocks(rule, name, source, check_cancel)
+        if blocks is not None and put_rows is not None:
+            for begin, block in blocks:
+                bad.add(rule.targets[0].name, block)
+                put_rows(rule.targets[0].name, begin, block)
+        elif blocks is not None:
+            shape, first = source.entries[name].shape, columns_first(rule.targets[0].name)
+            whole = _gathered(blocks, shape, device, dtype, columns_first=first)
+            bad.add(rule.targets[0].name, whole)
+            put(rule.targets[0].name, whole)
         else:
             tensor = source.read(name, check_cancel)
             for target in rule.targets:
@@ -96,16 +106,10 @@ def fill(
     return bad
 
 
-def _stream(
-    rule: TensorRule,
-    name: str,
-    source: RowSource,
-    device: torch.device,
-    dtype: torch.dtype,
-    columns_first: Callable[[str], bool],
-    check_cancel: CheckCancel,
-) -> Tensor | None:
-    """A big matrix that is one parameter as it is, read by blocks of rows into its final place; else None."""
+def _blocks(
+    rule: TensorRule, name: str, source: RowSource, check_cancel: CheckCancel
+) -> Iterator[tuple[int, Tensor]] | None:
+    """(first row, rows) of a big matrix that is one parameter as it is, read one after the other; else None."""
     entry = source.entries[name]
     if len(rule.targets) != 1 or len(entry.shape) != 2 or entry.elements < _STREAMED_NUMBERS:
         return None
@@ -117,16 +121,32 @@ def _stream(
     first = source.read_rows(name, 0, min(step, rows), check_cancel)
     if first is None:
         return None
-    order = lay_out(torch.empty((2, 2), device=device, dtype=dtype)) if columns_first(rule.targets[0].name) else None
+
+    def all_of_them() -> Iterator[tuple[int, Tensor]]:
+        yield 0, first
+        for begin in range(step, rows, step):
+            block = source.read_rows(name, begin, min(begin + step, rows), check_cancel)
+            assert block is not None
+            yield begin, block
+
+    return all_of_them()
+
+
+def _gathered(
+    blocks: Iterable[tuple[int, Tensor]],
+    shape: tuple[int, ...],
+    device: torch.device,
+    dtype: torch.dtype,
+    *,
+    columns_first: bool,
+) -> Tensor:
+    """Blocks of rows, each converted into its final place."""
+    order = lay_out(torch.empty((2, 2), device=device, dtype=dtype)) if columns_first else None
     transposed = order is not None and order.stride(0) == 1
-    shape = (columns, rows) if transposed else (rows, columns)
-    final = torch.empty(shape, device=device, dtype=dtype)
+    final = torch.empty(shape[::-1] if transposed else shape, device=device, dtype=dtype)
     whole = final.t() if transposed else final
-    for begin in range(0, rows, step):
-        end = min(begin + step, rows)
-        block = first if begin == 0 else source.read_rows(name, begin, end, check_cancel)
-        assert block is not None
-        whole[begin:end] = to_device(block, device)
+    for begin, block in blocks:
+        whole[begin : begin + len(block)] = to_device(block, device)
     return whole
 
 
