@@ -21,10 +21,30 @@ LANGUAGES: Mapping[str, str] = {"en": "English", "zh_CN": "简体中文"}
 CONTEXT = "app"
 
 
+class Words(str):
+    """A text in a language, and what it says it of: it can be said `again` in another. What is made of it by joining
+    or cutting is a plain str."""
+
+    __slots__ = ("source", "values")
+    source: str
+    values: Mapping[str, object]
+
+
 def tr(text: str, /, **values: object) -> str:
     """`text` in the current language; `{name}` places in it are filled from `values`."""
     translated = QCoreApplication.translate(CONTEXT, text)
-    return translated.format(**values) if values else translated
+    words = Words(translated.format(**values) if values else translated)
+    words.source, words.values = text, values
+    return words
+
+
+def again(text: str) -> str:
+    """What `tr` made, and what of it was made with `tr`, in the current language; another text as it is."""
+    if not isinstance(text, Words):
+        return text
+    return tr(
+        text.source, **{name: again(each) if isinstance(each, str) else each for name, each in text.values.items()}
+    )
 
 
 class CatalogueTranslator(QTranslator):

@@ -41,11 +41,11 @@ class Trouble:
 class Notifier(QObject):
     """Collects what is to be said; the window shows it. `messages` keeps the last ones for the log panel."""
 
-    message = Signal(str)
-    notice = Signal(str)
-    alarm = Signal(str)
-    offer = Signal(str, object)  # the text, a tuple of WayOut
-    withdrawn = Signal(str)
+    message = Signal(object)  # str; as an object, so that Words stay what they are
+    notice = Signal(object)
+    alarm = Signal(object)
+    offer = Signal(object, object)  # the text, a tuple of WayOut
+    withdrawn = Signal(object)
     trouble = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:

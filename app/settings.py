@@ -112,10 +112,11 @@ class Settings(QObject):
             write_atomically(self.path, self._encoded())
         except OSError as error:
             self.forbid_writing(
-                tr("Preferences can't be saved ({path}: {why}); they last until the window closes.")
-                .replace("{path}", str(self.path))
-                .replace("{why}", error.strerror or str(error))
-            )
+                tr(
+                    "Preferences can't be saved ({path}: {why}); they last until the window closes.",
+                    path=str(self.path), why=error.strerror or str(error),
+                )
+            )  # fmt: skip
 
     def _encoded(self) -> bytes:
         """The file's content: what differs from the defaults, and the version. ASCII, whose escapes also hold the lone
@@ -161,10 +162,11 @@ class Settings(QObject):
             self._writable = False  # never write over what could not be kept
             backup = self.path
         self.notices.append(
-            tr("In the preferences {fields} can't be used; the defaults are, and the file is kept as {path}.")
-            .replace("{fields}", ", ".join(bad[:MAX_NAMED]) + (" …" if len(bad) > MAX_NAMED else ""))
-            .replace("{path}", str(backup))
-        )
+            tr(
+                "In the preferences {fields} can't be used; the defaults are, and the file is kept as {path}.",
+                fields=", ".join(bad[:MAX_NAMED]) + (" …" if len(bad) > MAX_NAMED else ""), path=str(backup),
+            )
+        )  # fmt: skip
         return replace(values, layouts=layouts, **{name: getattr(defaults, name) for name in fields})
 
     @property
@@ -179,10 +181,11 @@ class Settings(QObject):
             self._writable = False  # never write over what could not be kept
             backup = self.path
         self.notices.append(
-            tr("The preferences file can't be used ({why}). It is kept as {path}; the defaults are used.")
-            .replace("{why}", reason)
-            .replace("{path}", str(backup))
-        )
+            tr(
+                "The preferences file can't be used ({why}). It is kept as {path}; the defaults are used.",
+                why=reason, path=str(backup),
+            )
+        )  # fmt: skip
         return Preferences()
 
 

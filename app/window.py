@@ -24,16 +24,16 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStacke
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
 from app.frame.start_page import StartPage
-from app.i18n import set_language, tr
+from app.i18n import again, set_language, tr
 from app.notify import Trouble
 
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
     from app.context import AppContext
-    from app.frame.dock_tabs import TabFrames
     from app.frame.docks import PanelDock
     from app.frame.in_use import PanelInUse
     from app.frame.menus import MenuBar
+    from app.frame.other_language import OtherLanguage
     from app.frame.pages import AbsentPage
     from app.keys import KeyRouter
     from app.notify import Notifier
@@ -59,14 +59,15 @@ class MainWindow(QMainWindow):
         self.settings, self.theme, self.registry, self.notify = settings, theme, commands, notify
         self.ctx: AppContext | None = None
         self.docks: dict[str, PanelDock] = {}
-        self._frames: TabFrames | None = None
         self._before_maximise: QByteArray | None = None
         self._maximised: PanelDock | None = None
         self._placing = False
         self._absent: AbsentPage | None = None
+        self._why_absent = ""
         self.keys: KeyRouter | None = None
         self.in_use: PanelInUse | None = None
         self.menu: MenuBar | None = None
+        self._language: OtherLanguage | None = None
         self.setObjectName("MainWindow")
         self.setWindowTitle("Decoderscope")
         self.setMinimumSize(*MINIMUM_SIZE)
@@ -110,12 +111,10 @@ class MainWindow(QMainWindow):
         from app.frame.statusbar import StatusLine  # noqa: PLC0415
         from app.frame.toolbar import RunBar  # noqa: PLC0415
 
-        if self.menu is None:
-            self.menu = MenuBar(self.theme, self.registry)
-            self.setMenuBar(self.menu)
-        self.menu.retranslate()
+        self.menu = MenuBar(self.theme, self.registry)
+        self.setMenuBar(self.menu)
         self.run_bar = RunBar(self.theme, self.registry)
-        self.banners = BannerBar(self.theme, getattr(self, "banners", None))
+        self.banners = BannerBar(self.theme)
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.run_bar)
         self.addToolBarBreak(Qt.ToolBarArea.TopToolBarArea)
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.banners)
@@ -154,18 +153,18 @@ class MainWindow(QMainWindow):
         self._refresh_bars()
 
     def _make_docks(self) -> None:
-        from app.export.run_commands import export_command  # noqa: PLC0415 - after the first paint
-        from app.frame.dock_tabs import TabFrames  # noqa: PLC0415
+        from app.frame.dock_tabs import TabFrames  # noqa: PLC0415 - after the first paint, as the next ones
         from app.frame.docks import DockArea, PanelDock  # noqa: PLC0415
+        from app.frame.other_language import commands_of_panel  # noqa: PLC0415
         from app.frame.standard_layout import StandardLayout  # noqa: PLC0415
         from app.panels import PANELS  # noqa: PLC0415
 
         assert self.ctx is not None
         assert self.keys is not None
         self.area = DockArea(self.theme, self.reset_layout)
-        self._frames = TabFrames(self.area, self.theme)
+        self.frames = TabFrames(self.area, self.theme)
         if self.in_use is not None:
-            self._frames.chosen.connect(self.in_use.choose)
+            self.frames.chosen.connect(self.in_use.choose)
         for panel_class in PANELS:
             try:
                 panel = panel_class(self.ctx)
@@ -174,7 +173,7 @@ class MainWindow(QMainWindow):
                 continue
             dock = PanelDock(panel, self.theme, self.keys, self.area)
             self.docks[panel_class.panel_id] = dock
-            self.registry.add(*panel.commands(), export_command(panel))
+            self.registry.add(*commands_of_panel(panel))
             dock.maximiseAsked.connect(lambda dock=dock: self.toggle_maximised(dock))
             dock.visibilityChanged.connect(self._on_docks_moved)
             dock.dockLocationChanged.connect(self._on_docks_moved)
@@ -268,8 +267,7 @@ class MainWindow(QMainWindow):
             alone = dock.isFloating() or dock is self._maximised or not self.area.tabifiedDockWidgets(dock)
             dock.set_tabbed(dock.isVisible() and not alone)
         self.area.show_whether_empty(self.docks.values())
-        if self._frames is not None:
-            self._frames.adopt()
+        self.frames.adopt()
 
     def _leave_maximised(self, dock: PanelDock) -> None:
         """The maximised dock was closed, or floats: the others come back, and it stays as it was asked to be."""
@@ -309,12 +307,13 @@ class MainWindow(QMainWindow):
         assert self.ctx is not None
         session = self.ctx.session
         if session.engine_status == "lost":
+            why = again(session.engine.message)
             kept = tr("The prompt, {n} tokens and all settings are kept.", n=session.length)
             crash = session.engine.crash
             details = (lambda: self.sheets.engine(crash)) if crash else None
-            self.banners.engine_lost(f"{session.engine.message} {kept}", session.restart_engine, details)
+            self.banners.engine_lost(f"{why} {kept}", session.restart_engine, details)
         elif session.engine_status == "silent":
-            self.banners.engine_lost(session.engine.message, session.restart_engine, None)
+            self.banners.engine_lost(again(session.engine.message), session.restart_engine, None)
         else:
             self.banners.engine_back()
 
@@ -353,33 +352,16 @@ class MainWindow(QMainWindow):
             self.theme.set_text_scale(values.text_scale)
         if "language" in changed:
             set_language(values.language, self.notify.tell)
-            # Not inside the menu that was clicked: everything is made again in the new language.
-            QTimer.singleShot(0, self, self.rebuild)
+            self.rebuild()
 
     def rebuild(self) -> None:
-        """Makes every widget again, in the language in force. State is not in widgets, so none is lost."""
-        if self.ctx is None:
-            return
-        from app.export.run_commands import export_command  # noqa: PLC0415 - after the first paint
+        """Says everything in the language in force, a piece a turn of the event loop."""
+        from app.frame.other_language import OtherLanguage  # noqa: PLC0415 - not before it is asked for
 
-        layout = self.layout_text()
-        with self.theme.unstyled():
-            self._maximised = self._before_maximise = None
-            for dock in self.docks.values():
-                commands = (*dock.panel.commands(), export_command(dock.panel))
-                self.registry.remove(*(command.id for command in commands))
-            self.docks = {}
-            self.pages.removeWidget(self.area)
-            self.area.deleteLater()
-            for bar in (self.run_bar, self.banners):
-                self.removeToolBar(bar)
-                bar.deleteLater()
-            self._make_bars()
-            self._bind_bars()
-            self._make_docks()
-            self._restore_layout(layout)
-        self._on_engine()
-        self.setFocus()
+        if self._language is None and self.ctx is not None:
+            self._language = OtherLanguage(self, self.ctx)
+        if self._language is not None:
+            self._language.begin()
 
     # messages
 
@@ -405,11 +387,12 @@ class MainWindow(QMainWindow):
 
         assert self.ctx is not None
         self._hide_absent()
+        self._why_absent = why
         session = self.ctx.session
         entry = session.desk.default_entry
         self._absent = AbsentPage(
             self.theme,
-            why=why or tr("The default model is not on this machine yet."),
+            why=again(why) or tr("The default model is not on this machine yet."),
             default_text=default_words(entry),
             default_here=bool(entry and entry.path),
             get_default=session.desk.open_default,
@@ -418,6 +401,20 @@ class MainWindow(QMainWindow):
         )
         self.pages.addWidget(self._absent)
         self.pages.setCurrentWidget(self._absent)
+
+    def retranslate(self) -> None:
+        """Menus, bars, titles and the page for an absent model in the language in force."""
+        if self.menu is not None:
+            self.menu.retranslate()
+        for bar in (self.run_bar, self.banners, self.status):
+            bar.retranslate()
+        for dock in self.docks.values():
+            dock.retranslate()
+        self.frames.retranslate()
+        self.area.show_whether_empty(self.docks.values())
+        self._on_engine()
+        if self._absent is not None:
+            self._show_absent(self._why_absent)
 
     def _hide_absent(self) -> None:
         if self._absent is not None:
@@ -473,6 +470,8 @@ class MainWindow(QMainWindow):
         event.accept()
         QTimer.singleShot(0, _quit)
         try:
+            if self._language is not None:
+                self._language.end()
             self._save_places()
             for dock in self.docks.values():
                 if dock.isFloating():

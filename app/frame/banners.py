@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QAction, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolBar, QToolButton, QVBoxLayout, QWidget
 
-from app.i18n import tr
+from app.i18n import again, tr
 from app.plain import one_line, tip
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ class Banner(QWidget):
     the one to close it."""
 
     text = ""
-    ways: tuple[WayOut, ...] = ()
     offers = False
 
     def __init__(self, theme: Theme, voice: str) -> None:
         super().__init__()
         self._theme, self._voice = theme, voice
         self._close_button: QToolButton | None = None
+        self._labels: list[tuple[QPushButton | QAction, str]] = []
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 8, 6)
         row.setSpacing(10)
@@ -54,6 +54,7 @@ class Banner(QWidget):
 
     def add_button(self, text: str, run: Callable[[], object], *, primary: bool = False) -> QPushButton:
         button = QPushButton(text)
+        self._labels.append((button, text))
         button.setProperty("primary", primary)
         button.setProperty("compact", True)
         button.clicked.connect(lambda _checked=False: run())
@@ -63,10 +64,13 @@ class Banner(QWidget):
     def add_choices(self, text: str, choices: Sequence[tuple[str, Callable[[], object]]]) -> None:
         """A button with a menu."""
         button = QPushButton(text)
+        self._labels.append((button, text))
         button.setProperty("compact", True)
         menu = QMenu(button)
         for words, run in choices:
-            menu.addAction(words.replace("&", "&&")).triggered.connect(lambda _checked=False, run=run: run())
+            action = menu.addAction(words.replace("&", "&&"))
+            action.triggered.connect(lambda _checked=False, run=run: run())
+            self._labels.append((action, words))
         button.setMenu(menu)
         self.row.addWidget(button)
 
@@ -76,10 +80,22 @@ class Banner(QWidget):
         button.setFixedSize(24, 24)
         self._close_button = button
         self.restyle()
-        button.setAccessibleName(tr("Close this notice"))
-        button.setToolTip(tr("Close this notice"))
+        self._name_close()
         button.clicked.connect(lambda _checked=False: run())
         self.row.addWidget(button)
+
+    def retranslate(self) -> None:
+        """The sentence and the buttons' words in the language in force."""
+        self.say(again(self.text))
+        for labelled, words in self._labels:
+            labelled.setText(again(words).replace("&", "&&") if isinstance(labelled, QAction) else again(words))
+        self._name_close()
+        self._take_height()
+
+    def _name_close(self) -> None:
+        if self._close_button is not None:
+            self._close_button.setAccessibleName(tr("Close this notice"))
+            self._close_button.setToolTip(tr("Close this notice"))
 
     def restyle(self) -> None:
         icon = "warning" if self._voice != "accent" else "info"
@@ -90,6 +106,9 @@ class Banner(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._take_height()
+
+    def _take_height(self) -> None:
         # A toolbar asks for no height by width, so a sentence of two lines says here how high it is.
         text = self.sentence.heightForWidth(self.sentence.width())
         self.setFixedHeight(max(self._theme.px(38), text + 16))
@@ -106,8 +125,7 @@ class Banner(QWidget):
 class BannerBar(QToolBar):
     """Holds the banners; takes no room when there are none."""
 
-    def __init__(self, theme: Theme, before: BannerBar | None = None) -> None:
-        """`before`: the bar whose place this one takes; its notices are shown as they were."""
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
         self.setObjectName("BannerBar")
@@ -123,8 +141,11 @@ class BannerBar(QToolBar):
         self.engine: Banner | None = None
         self.notices: list[Banner] = []
         self.hide()
-        for banner in before.notices if before is not None else ():
-            self.notice(banner.text, banner._voice, *banner.ways)
+
+    def retranslate(self) -> None:
+        """All notices in the language in force."""
+        for banner in self.notices:
+            banner.retranslate()
 
     def sizeHint(self) -> QSize:
         return QSize(200, super().sizeHint().height())
@@ -153,11 +174,11 @@ class BannerBar(QToolBar):
         the oldest gives way; those with stay, and what was offered in the same words before is over."""
         if ways:
             self.withdraw(text)
-        elif any(banner.text == text for banner in self.notices):
+        elif any(banner.text == again(text) for banner in self.notices):
             return
         banner = Banner(self._theme, voice)
         banner.say(text)
-        banner.ways, banner.offers = ways, bool(ways)
+        banner.offers = bool(ways)
         for way in ways:
             if way.choices:
                 banner.add_choices(way.label, [(each.label, self._taking(banner, each)) for each in way.choices])
@@ -173,7 +194,7 @@ class BannerBar(QToolBar):
 
     def withdraw(self, text: str) -> None:
         """A notice with buttons is over."""
-        for banner in [each for each in self.notices if each.offers and each.text == text]:
+        for banner in [each for each in self.notices if each.offers and each.text == again(text)]:
             self._close(banner)
 
     def _taking(self, banner: Banner, way: WayOut) -> Callable[[], object]:

@@ -38,8 +38,8 @@ class DockRoom(QObject):
         self._again.setInterval(AGAIN_MS)
         self._again.timeout.connect(self._try_again)
         area.installEventFilter(self)
-        area.resized.connect(self._on_room)
-        theme.changed.connect(self._on_room)
+        area.resized.connect(self.look_again)
+        theme.changed.connect(self.look_again)
         for dock in docks.values():
             dock.dockLocationChanged.connect(self._rearranged)
 
@@ -48,7 +48,8 @@ class DockRoom(QObject):
             self._look.start()
         return super().eventFilter(watched, event)
 
-    def _on_room(self) -> None:
+    def look_again(self) -> None:
+        """The room, or what the docks need, may be another."""
         self._tried = False
         self._look.start()
 

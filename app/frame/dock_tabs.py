@@ -40,14 +40,14 @@ class TabTools(QWidget):
         row.setSpacing(GAP)
         self._folded = False
         self._buttons: list[tuple[QToolButton, str]] = []
-        for icon, tip, run in _tools():
-            button = self._button(tip)
+        for icon, _, run in _tools():
+            button = self._button()
             button.clicked.connect(lambda _checked=False, run=run: self._run(run))
             row.addWidget(button)
             self._buttons.append((button, icon))
         self.info = InfoButton(theme, "", "")
         row.addWidget(self.info)
-        self.more = self._button(tr("More about this panel"))
+        self.more = self._button()
         self.more.setText("⋯")
         self.more.clicked.connect(lambda: self.open_menu(self.more.mapToGlobal(self.more.rect().bottomLeft())))
         row.addWidget(self.more)
@@ -56,6 +56,17 @@ class TabTools(QWidget):
         theme.changed.connect(self.restyle)
         bar.currentChanged.connect(self._on_chosen)
         self.restyle()
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        """Its words in the language in force."""
+        names = [tip for _, tip, _ in _tools()]
+        self._bar.setAccessibleName(tr("Panels"))
+        for button, name in zip(
+            (*(button for button, _ in self._buttons), self.more), (*names, tr("More about this panel")), strict=True
+        ):
+            button.setToolTip(name)
+            button.setAccessibleName(name)
         self.follow()
 
     @property
@@ -132,12 +143,10 @@ class TabTools(QWidget):
         self.info.setVisible(not self._folded and dock is not None and bool(dock.panel.help_text))
         self.more.setVisible(self._folded)
 
-    def _button(self, name: str) -> QToolButton:
+    def _button(self) -> QToolButton:
         button = QToolButton()
         button.setProperty("flat", True)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        button.setToolTip(name)
-        button.setAccessibleName(name)
         return button
 
     def restyle(self) -> None:
@@ -205,12 +214,18 @@ class TabFrames(QObject):
         self._window, self._theme = window, theme
         self._tools: dict[QTabBar, TabTools] = {}
 
+    def retranslate(self) -> None:
+        """The words of all tools in the language in force; the tabs have their docks' titles."""
+        self.adopt()
+        for tools in self._tools.values():
+            tools.retranslate()
+            tools.place()
+
     def adopt(self) -> None:
         """Takes care of tab bars that are new, and of what is in front of each; forgets those that are gone."""
         self._tools = {bar: tools for bar, tools in self._tools.items() if isValid(bar)}
         for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
             if bar not in self._tools:
-                bar.setAccessibleName(tr("Panels"))
                 bar.setDrawBase(False)
                 bar.setExpanding(False)
                 bar.setDocumentMode(True)

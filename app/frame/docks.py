@@ -1,4 +1,4 @@
-"""Docks in our own frame: title bar with ⓘ, float, maximise, close; a tabbed dock gives its title to the tab."""
+"""Docks in our own frame: a title bar, a scrolled panel; a tabbed dock gives its title to the tab."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QMoveEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QDockWidget,
-    QHBoxLayout,
-    QLabel,
     QMainWindow,
     QScrollArea,
-    QSizePolicy,
     QTabWidget,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.frame.curtain import Curtain
 from app.frame.pages import EmptyState
+from app.frame.title_bar import TitleBar
 from app.frame.whole_edge import WholeEdge
+from app.frame.widget_path import at_path, path_of
 from app.i18n import tr
-from app.widgets.elided_label import ElidedLabel
-from app.widgets.info_button import InfoButton
 
 if TYPE_CHECKING:
     from app.keys import KeyRouter
@@ -34,10 +31,7 @@ if TYPE_CHECKING:
 
 RADIUS = 8.0
 MARGIN = GAP = 8
-TITLE_HEIGHT = 34
 LEAST_HEIGHT = 96
-TOOL, BAR_SIDES = 24, 32
-"""Px of a title bar's button at 100 % text, and of what is beside title and buttons."""
 SQUEEZED = (72, 32)
 """Px a panel keeps whatever the text's size, where there is no room for what all of them need."""
 DRAG = 3
@@ -45,122 +39,6 @@ DRAG = 3
 COLUMN_SHARES = (("left", 0.21), ("center", 0.55), ("right", 0.24))
 LEFT_SHARES = (0.47, 0.43)
 Area = Qt.DockWidgetArea
-
-
-class TitleBar(QWidget):
-    """A dock's title bar. Double-click maximises; dragging moves the dock (Qt does that when we leave the event)."""
-
-    def __init__(self, dock: PanelDock, theme: Theme, title: str, help_text: str) -> None:
-        super().__init__(dock)
-        self._dock, self._theme, self._keeps = dock, theme, True
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 0, 8, 0)
-        row.setSpacing(2)
-        self.label = ElidedLabel(title)
-        self.label.setFont(theme.font("title"))
-        row.addWidget(self.label, 1)
-        self.behind = QLabel(tr("updating …"))
-        self.behind.setTextFormat(Qt.TextFormat.PlainText)
-        self.behind.setProperty("role", "hint")
-        self.behind.setToolTip(tr("The engine has not answered yet: what is drawn is of before."))
-        self.behind.hide()
-        dock.panel.behindChanged.connect(self.behind.setVisible)
-        row.addWidget(self.behind)
-        self.export_button = self._button("download", tr("Export this panel"), dock.panel.export)
-        self.float_button = self._button("float", tr("Float {title}", title=title), dock.toggle_floating)
-        self.maximise_button = self._button("maximise", tr("Maximise {title}", title=title), dock.maximiseAsked.emit)
-        self.close_button = self._button("close", tr("Close {title}", title=title), dock.close)
-        for button in (self.export_button, self.float_button, self.maximise_button, self.close_button):
-            row.addWidget(button)
-        self.info = InfoButton(theme, title, help_text, panel=dock.panel.panel_id)
-        row.addWidget(self.info)
-        self.info.setVisible(bool(help_text))
-        theme.changed.connect(self.restyle)
-        self.restyle()
-
-    def show_tools(self) -> None:
-        """Always where the dock stands alone: the way back is in sight. Otherwise under the mouse."""
-        self._show_tools(visible=self.underMouse() or self._dock.isFloating() or self._dock.maximised)
-
-    def restyle(self) -> None:
-        """Icons and fonts of the theme in force."""
-        self.label.setFont(self._theme.font("title"))
-        for button, icon in (
-            (self.export_button, "download"),
-            (self.float_button, "float"),
-            (self.maximise_button, "restore" if self._dock.maximised else "maximise"),
-            (self.close_button, "close"),
-        ):
-            button.setIcon(self._theme.icon(icon, "secondary", 14))
-            button.setIconSize(QSize(self._theme.px(14), self._theme.px(14)))
-            button.setFixedSize(self._theme.px(TOOL), self._theme.px(TOOL))
-        title = self.label.text()
-        words = tr("Maximise {title}", title=title)
-        if self._dock.maximised:
-            words = tr("Restore {title} (Esc)", title=title)
-        self.maximise_button.setToolTip(words)
-        self.maximise_button.setAccessibleName(words)
-        self.show_tools()
-        self.updateGeometry()
-
-    def sizeHint(self) -> QSize:
-        return self._hint
-
-    def minimumSizeHint(self) -> QSize:
-        return self._least
-
-    def updateGeometry(self) -> None:
-        """Kept between changes: a dock that moves has Qt ask for these sizes two thousand times."""
-        self._hint = QSize(super().sizeHint().width(), 0 if self._dock.tabbed else self._theme.px(TITLE_HEIGHT))
-        self._least = QSize(60, self._hint.height())
-        super().updateGeometry()
-
-    def _has_room(self) -> bool:
-        title = self.label.fontMetrics().horizontalAdvance(self.label.text())
-        return title + 5 * self._theme.px(TOOL) + BAR_SIDES <= self.width()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        if self._has_room() != self._keeps:
-            self.show_tools()
-
-    def enterEvent(self, event: QEvent) -> None:
-        super().enterEvent(event)  # type: ignore[arg-type] # QEnterEvent
-        self._show_tools(visible=True)
-
-    def leaveEvent(self, event: QEvent) -> None:
-        super().leaveEvent(event)
-        self.show_tools()
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        if event.button() is Qt.MouseButton.LeftButton:
-            self._dock.maximiseAsked.emit()
-            event.accept()
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setPen(QPen(self._theme.palette.line, 1))
-        painter.drawLine(0, self.height() - 1, self.width(), self.height() - 1)
-
-    def _button(self, icon: str, label: str, run: Callable[[], object]) -> QToolButton:
-        button = QToolButton(self)
-        button.setProperty("flat", True)
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        button.setAccessibleName(label)
-        button.setToolTip(label)
-        button.setObjectName(f"dock-{icon}")
-        button.clicked.connect(lambda _checked=False: run())
-        return button
-
-    def _show_tools(self, *, visible: bool) -> None:
-        """The tools keep their room, so that nothing moves when they appear; not where it is the title's."""
-        keeps = self._keeps = self._has_room()
-        for button in (self.export_button, self.float_button, self.maximise_button, self.close_button):
-            policy = button.sizePolicy()
-            policy.setRetainSizeWhenHidden(keeps and button is not self.export_button)
-            button.setSizePolicy(policy)
-            button.setVisible(visible and (button is not self.export_button or self._dock.panel.exports))
 
 
 class PanelScroll(QScrollArea):
@@ -179,6 +57,20 @@ class PanelScroll(QScrollArea):
         panel.setAutoFillBackground(False)
         self.edge = WholeEdge(self, panel, theme)
         panel.installEventFilter(self)
+
+    def set_panel(self, panel: Panel) -> None:
+        """Another panel in the place of the one there was, which is gone; as far down as that was."""
+        bars = self.horizontalScrollBar(), self.verticalScrollBar()
+        before = [bar.value() for bar in bars]
+        self._panel = panel
+        self.setWidget(panel)
+        panel.setAutoFillBackground(False)
+        panel.installEventFilter(self)
+        self.edge.set_panel(panel)
+        self.updateGeometry()
+        self._fit()
+        for bar, value in zip(bars, before, strict=True):
+            bar.setValue(value)
 
     def set_squeezed(self, squeezed: bool) -> None:
         """Whether the dock may be smaller than it should, as all of them together have not the room they need."""
@@ -244,7 +136,7 @@ class PanelDock(QDockWidget):
         self.tabbed = self.maximised = False
         self.setObjectName(f"dock-{panel.panel_id}")
         self.setAllowedAreas(Area.AllDockWidgetAreas)
-        self.bar = TitleBar(self, theme, tr(panel.title), tr(panel.help_text) if panel.help_text else "")
+        self.bar = TitleBar(self, theme)
         self.setTitleBarWidget(self.bar)
         holder = QWidget()
         column = QVBoxLayout(holder)
@@ -253,7 +145,31 @@ class PanelDock(QDockWidget):
         column.addWidget(self.scroller)
         self.setWidget(holder)
         self.topLevelChanged.connect(self._on_floating)
-        self.visibilityChanged.connect(lambda _visible: panel.look_again())
+        self.visibilityChanged.connect(lambda _visible: self.panel.look_again())
+
+    def retranslate(self) -> None:
+        """Title, its bar and its tab in the language in force; the panel is as it was."""
+        self.setWindowTitle(tr(self.panel.title))
+        self.bar.retranslate()
+
+    def set_panel(self, panel: Panel) -> None:
+        """A panel of the same kind in the place of the one there was: with its focus, behind a picture of it until it
+        is drawn."""
+        before, focus = self.panel, self.window().focusWidget()
+        way = path_of(before, focus) if focus is not None and before.isAncestorOf(focus) else None
+        curtain = Curtain(self.scroller) if before.seen() else None
+        panel.carry(before)
+        if way is not None:
+            self.setFocus()  # else it goes to whatever comes next, and that is in use then
+        self.panel = panel
+        panel.behindChanged.connect(self.bar.behind.setVisible)
+        self.bar.behind.hide()
+        self.scroller.set_panel(panel)
+        if curtain is not None:
+            curtain.raise_()
+            curtain.fall_over(panel)
+        if way is not None and (now := at_path(panel, way)) is not None:
+            now.setFocus()
 
     def moveEvent(self, event: QMoveEvent) -> None:
         super().moveEvent(event)

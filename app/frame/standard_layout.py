@@ -44,6 +44,11 @@ class StandardLayout(QObject):
         """From here on sizes are the person's."""
         self.own = True
 
+    def look_again(self) -> None:
+        """What the docks need may be another."""
+        self.room.look_again()
+        self._settle.start()
+
     def place(self) -> None:
         """Every dock in its standard place; their shares once the area has the size it will have."""
         self.own = False

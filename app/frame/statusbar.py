@@ -9,7 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QStatusBar, QWidget
 
 from app.amounts import progress_amount, size
-from app.i18n import tr
+from app.i18n import again, tr
 from app.plain import tip as plain_tip
 from app.widgets.elided_label import ElidedLabel
 
@@ -62,6 +62,7 @@ class StatusLine(QStatusBar):
         self.setSizeGripEnabled(False)
         self._theme = theme
         self._session: Session | None = None
+        self._said = ""
         self._memory: MemoryInfo | None = None
         self._checked: tuple[SelfCheckReply | None, str] = None, ""
         holder = QWidget()
@@ -71,7 +72,7 @@ class StatusLine(QStatusBar):
         left = QHBoxLayout()
         left.setSpacing(6)
         self.dot = EngineDot(theme)
-        self.engine = QLabel(tr("starting the engine"))
+        self.engine = QLabel()
         left.addWidget(self.dot)
         left.addWidget(self.engine)
         row.addLayout(left)
@@ -81,7 +82,7 @@ class StatusLine(QStatusBar):
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedWidth(140)
-        self.cancel = QPushButton(tr("Cancel"))
+        self.cancel = QPushButton()
         self.cancel.setProperty("compact", True)
         self.cancel.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.cancel.clicked.connect(lambda: commands.run("run.stop"))
@@ -107,6 +108,16 @@ class StatusLine(QStatusBar):
         self._fade.setSingleShot(True)
         self._fade.setInterval(MESSAGE_MS)
         self._fade.timeout.connect(lambda: self.message.setText(""))
+        self.engine.setText(tr("starting the engine"))
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        """Its words in the language in force."""
+        self.cancel.setText(tr("Cancel"))
+        self._memory, self._checked = None, (None, "")
+        if self.message.text():
+            self._show_message(again(self._said))
+        self.refresh()
 
     def minimumSizeHint(self) -> QSize:
         """Nothing stops the window from being narrower than all the words."""
@@ -138,9 +149,13 @@ class StatusLine(QStatusBar):
 
     def say(self, text: str) -> None:
         """The last message; it fades after a while."""
+        self._said = text
+        self._show_message(text)
+        self._fade.start()
+
+    def _show_message(self, text: str) -> None:
         self.message.setText(text)
         self.message.setToolTip(plain_tip(text))
-        self._fade.start()
 
     def refresh(self) -> None:
         """Reads everything again."""

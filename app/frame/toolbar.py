@@ -35,7 +35,9 @@ Form = tuple[tuple[str, str], ...]
 class BarButton(QAbstractButton):
     """A button that says its shortcut (or a value's kind) in secondary colour."""
 
-    def __init__(self, theme: Theme, text: str, hint: str = "", *, primary: bool = False, arrow: bool = False) -> None:
+    def __init__(
+        self, theme: Theme, text: str = "", hint: str = "", *, primary: bool = False, arrow: bool = False
+    ) -> None:
         super().__init__()
         self._theme, self._hint, self._primary, self._arrow = theme, hint, primary, arrow
         self.form = 0
@@ -142,7 +144,12 @@ class CostReadout(QWidget):
         self._theme = theme
         self._forms: tuple[Form, ...] = ((),)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        """Its name in the language in force; the figures' words when they are read next."""
         self.setAccessibleName(tr("What the run has cost"))
+        self._forms = ((),)
 
     def sizeHint(self) -> QSize:
         return QSize(120, self._theme.px(HEIGHT))
@@ -248,13 +255,9 @@ class RunBar(QToolBar):
         row = QHBoxLayout(holder)
         row.setContentsMargins(MARGIN, 6, MARGIN, 6)
         row.setSpacing(SPACING)
-        self.model = BarButton(theme, tr("No model"), "", arrow=True)
-        self.model.setAccessibleName(tr("Model, dtype and device"))
-        self.prefill = BarButton(theme, tr("Prefill"), "Ctrl ⏎", primary=True)
-        self.back = BarButton(theme, tr("◂ Back"), "←")
-        self.step = BarButton(theme, tr("Step ▸"), tr("Space"))
-        self.run = BarButton(theme, tr("Run ▸▸"), "R")
-        self.stop = BarButton(theme, tr("Stop"), "Esc")
+        self.model = BarButton(theme, arrow=True)
+        self.prefill = BarButton(theme, primary=True)
+        self.back, self.step, self.run, self.stop = (BarButton(theme) for _ in range(4))
         self.readout = CostReadout(theme)
         for widget in (self.model, self.prefill, self.back, self.step, self.run, self.stop):
             row.addWidget(widget)
@@ -272,7 +275,25 @@ class RunBar(QToolBar):
         theme.changed.connect(self._fit)
         self.model.clicked.connect(self._open_menu)
         commands.refreshed.connect(self.refresh)
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        """Its words in the language in force."""
+        self.model.setAccessibleName(tr("Model, dtype and device"))
+        self.model.set_parts(tr("No model"), "")
+        for button, words, keys in (
+            (self.prefill, tr("Prefill"), "Ctrl ⏎"),
+            (self.back, tr("◂ Back"), "←"),
+            (self.step, tr("Step ▸"), tr("Space")),
+            (self.run, tr("Run ▸▸"), "R"),
+            (self.stop, tr("Stop"), "Esc"),
+        ):
+            button.set_parts(words, keys)
+            button.setToolTip(words)
+        self.readout.retranslate()
+        self._fitted = 0.0
         self.refresh()
+        self._fit()
 
     def bind(self, session: Session, menu: Callable[[], QMenu]) -> None:
         """Shows this session from now on; `menu` makes the model menu each time it is opened."""
@@ -325,7 +346,6 @@ class RunBar(QToolBar):
 
     def _wire(self, command_id: str, button: BarButton) -> None:
         button.clicked.connect(lambda: self._commands.run(command_id))
-        button.setToolTip(button.text())
 
     def _open_menu(self) -> None:
         if self._menu is not None:

@@ -35,6 +35,11 @@ class WholeEdge(QWidget):
         scroller.verticalScrollBar().valueChanged.connect(self.look_again)
         self.hide()
 
+    def set_panel(self, panel: QWidget) -> None:
+        """Another panel is scrolled from now on."""
+        self._panel = panel
+        self.look_again()
+
     def look_again(self) -> None:
         """Takes its place anew, once the layouts have theirs."""
         if not self._later.isActive():

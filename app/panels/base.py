@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -123,7 +123,11 @@ class Panel(QWidget):
         ctx.session.changed.connect(self._on_topic)
         ctx.selection.changed.connect(self._on_fields)
         ctx.theme.changed.connect(self._on_theme)
-        self.build()
+        try:
+            self.build()
+        except Exception:
+            self.deleteLater()  # its connections would keep what there is of it
+            raise
         self._empty: EmptyState | None = None
         self._pending |= {str(name) for name in self.watches}
         self._cover()
@@ -135,6 +139,9 @@ class Panel(QWidget):
 
     def refresh(self, changes: Changes) -> None:
         """Redraws from the shared state; `changes` are the watched names that changed since the last call."""
+
+    def carry(self, before: Self) -> None:
+        """Takes over from the panel whose place it takes, in another language, what is in no shared state."""
 
     def commands(self) -> Iterable[Command]:
         """Commands of this panel; registered when it is docked."""

@@ -6,7 +6,7 @@ import bisect
 import json
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,10 +91,7 @@ class PromptPanel(Panel):
         self._units: list[int] = []
         self.edit = PromptEdit()
         self.edit.set_text(session.prompt.text)
-        self.edit.typed.connect(lambda: session.set_prompt(self.edit.text()))
-        self.edit.caretMoved.connect(self._mark_tokens)
-        self.edit.told.connect(session.notify.say)
-        self.edit.pointedAt.connect(self._on_pointed)
+        self._listen()
         self.strip = TokenStrip(theme, tr("Tokens"))
         self.strip.tokenHovered.connect(self._on_hover)
         self.strip.tokenClicked.connect(self._on_click)
@@ -115,6 +112,24 @@ class PromptPanel(Panel):
         self.body.addWidget(self.count)
         self._options_row = self._options()
         self.body.addWidget(self._options_row)
+
+    def _listen(self) -> None:
+        edit, session = self.edit, self.ctx.session
+        edit.typed.connect(lambda: session.set_prompt(edit.text()))
+        edit.caretMoved.connect(self._mark_tokens)
+        edit.told.connect(session.notify.say)
+        edit.pointedAt.connect(self._on_pointed)
+
+    def carry(self, before: Self) -> None:
+        """The box itself: with its caret, its selection, and what Undo brings back."""
+        edit, made = before.edit, self.edit
+        for signal in (edit.typed, edit.caretMoved, edit.told, edit.pointedAt):
+            signal.disconnect()
+        self.split.take(edit)
+        made.deleteLater()
+        self.edit = edit
+        self._listen()
+        edit.retranslate()
 
     def _options(self) -> QWidget:
         session = self.ctx.session

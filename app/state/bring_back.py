@@ -142,16 +142,15 @@ def _keep(left: Path, word: str) -> Path:
 
 def tell_unreadable(left: Unreadable, session: Session, notify: Notifier) -> None:
     """Says that an earlier window's work can't be read and where it is; offers the prompt where it could be."""
+    of_it = {"why": left.why, "path": str(left.path)}
     if left.prompt and left.prompt != session.prompt.text:
-        text = tr("Of what the last window left only the prompt can be read ({why}). The file is kept as {path}.")
+        text = tr(
+            "Of what the last window left only the prompt can be read ({why}). The file is kept as {path}.", **of_it
+        )
         way = WayOut(label=tr("Bring the prompt back"), run=lambda: session.set_prompt(left.prompt))
-        notify.propose(_filled(text, left), way)
+        notify.propose(text, way)
     else:
-        notify.tell(_filled(tr("What the last window left can't be read ({why}). It is kept as {path}."), left))
-
-
-def _filled(text: str, left: Unreadable) -> str:
-    return text.replace("{why}", left.why).replace("{path}", str(left.path))
+        notify.tell(tr("What the last window left can't be read ({why}). It is kept as {path}.", **of_it))
 
 
 class BringBack(QObject):
@@ -198,7 +197,7 @@ class BringBack(QObject):
             log.warning("%s can't be moved: %s", lost.path, error)
             return
         kept = str(lost.path.with_name(DISCARDED))
-        words = tr("Discarded. It is kept as {path} until another is discarded.").replace("{path}", kept)
+        words = tr("Discarded. It is kept as {path} until another is discarded.", path=kept)
         self._notify.say(words)
 
     def _offer(self) -> None:

@@ -219,10 +219,9 @@ class LostRun:
         session.notify.say(tr("The run is back, read by other weights."))
         text = tr(
             "The weights of {model} are not those that drew this run's tokens (SHA-256 {was} then, {now} now): the "
-            "tokens are as they were, every number is that of the weights open now."
-        )
-        for name, value in (("model", model.name), ("was", self.sha256[:12]), ("now", model.sha256[:12])):
-            text = text.replace(f"{{{name}}}", value)
+            "tokens are as they were, every number is that of the weights open now.",
+            model=model.name, was=self.sha256[:12], now=model.sha256[:12],
+        )  # fmt: skip
         session.notify.tell(text)
 
     def _say_other_vocabulary(self, *, busy: bool) -> None:

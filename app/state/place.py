@@ -42,8 +42,9 @@ def take_place(folder: Path) -> Place:
         except OSError as error:
             why = why or tr(
                 "Whether another window is open can't be known ({path}: {why}): what you change in this one's "
-                "preferences is not kept. Remove what is there and start again."
-            ).replace("{path}", str(error.filename)).replace("{why}", error.strerror or "")
+                "preferences is not kept. Remove what is there and start again.",
+                path=str(error.filename), why=error.strerror or "",
+            )  # fmt: skip
             continue
         if lock is not None:
             return Place(number=number, lock=lock, why=why)

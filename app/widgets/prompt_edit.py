@@ -67,8 +67,6 @@ class PromptEdit(QPlainTextEdit):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setTabChangesFocus(True)
-        self.setPlaceholderText(tr("Type a prompt"))
-        self.setAccessibleName(tr("Prompt"))
         self.setInputMethodHints(Qt.InputMethodHint.ImhMultiLine)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         # A line that is wrapped needs none, and until it is, the bar would lie over half of the box.
@@ -84,6 +82,16 @@ class PromptEdit(QPlainTextEdit):
         self.textChanged.connect(self._on_text)
         self.selectionChanged.connect(self.caretMoved.emit)
         self.cursorPositionChanged.connect(self.caretMoved.emit)
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        """Its words in the language in force; a text that is cut is cut in words again."""
+        self.setPlaceholderText(tr("Type a prompt"))
+        self.setAccessibleName(tr("Prompt"))
+        if self._kept is not None:
+            back = self._back
+            self.set_text(self._kept)
+            self._back = back
 
     @property
     def excerpted(self) -> bool:

@@ -27,6 +27,15 @@ class PromptSplit(QSplitter):
         self.setStretchFactor(1, 1)
         self.splitterMoved.connect(self._on_moved)
 
+    def take(self, edit: PromptEdit) -> None:
+        """Another box in the place of the one there was."""
+        self._edit.setParent(None)
+        self._edit = edit
+        self.insertWidget(0, edit)
+        self.setStretchFactor(0, 0)
+        self.setStretchFactor(1, 1)
+        self.share()
+
     def share(self) -> None:
         """The box gets its lines, and those more for which no row of tokens has to go: less than a row is of no use to
         the tokens."""

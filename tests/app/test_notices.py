@@ -95,9 +95,8 @@ def test_what_was_told_and_offered_outlives_another_language(application: Applic
     application.notify.tell("told")
     application.notify.warn("warned")
     application.notify.propose("offered", WayOut(label="Go", run=lambda: ran.append("gone")))
-    before = application.window.banners
     application.settings.update(language="zh_CN")
-    qtbot.waitUntil(lambda: application.window.banners is not before)
+    qtbot.waitUntil(lambda: application.window.run_bar.prefill.text() == "预填充")
     banners = application.window.banners
     assert [(each.text, each._voice) for each in banners.notices] == [
         ("told", "amber"), ("warned", "red"), ("offered", "accent"),
