@@ -8,8 +8,12 @@ import unicodedata
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
 """Controls, formatting (joiners, marks of direction), surrogates, private, unassigned, separators, spaces."""
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""What a box for text draws as nothing, or obeys: controls, soft hyphens, marks of direction, spaces without width."""
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+"""What Qt draws as nothing, or obeys: controls, soft hyphens, marks of direction, spaces without width. All of them one
+UTF-16 unit; joiners are not among them, which make one sign of others, and no end of a line is."""
+_NOT_HELD = re.compile("[\r\U000e0000-\U000e007f]")
 _SIGNS = {" ": " ", "\n": "⏎", "\t": "⇥"}
 
 
@@ -26,13 +30,19 @@ def seen(text: str) -> str:
     stay: they make one sign of them."""
     joined = len(text) > 1 and not all(map(_hidden, text))
     kept = {**_SIGNS, "\u200c": "\u200c", "\u200d": "\u200d"} if joined else _SIGNS
-    return "".join(kept.get(ch, f"⟨U+{ord(ch):04X}⟩") if _hidden(ch) else ch for ch in text)
+    return "".join(kept.get(ch, escaped(ch)) if _hidden(ch) else ch for ch in text)
 
 
-def unseen(text: str, most: int = 3) -> str:
-    """The first few kinds of characters in a text that a box for text does not show, as ⟨U+202E⟩; "" without any."""
-    kinds = list(dict.fromkeys(_UNSEEN.findall(text)))
-    named = [f"⟨U+{ord(kind):04X}⟩" for kind in kinds[:most]]
+def escaped(character: str) -> str:
+    """⟨U+202E⟩ for a character."""
+    return f"⟨U+{ord(character):04X}⟩"
+
+
+def unseen(text: str, most: int = 3, *, everywhere: bool = False) -> str:
+    """The first few kinds of characters in a text that the prompt's box does not show, as ⟨U+E0041⟩; "" without any.
+    With `everywhere` all that Qt does not show: not all of them are escaped in the box."""
+    kinds = list(dict.fromkeys([*(UNSEEN.findall(text) if everywhere else ()), *_NOT_HELD.findall(text)]))
+    named = [escaped(kind) for kind in kinds[:most]]
     return " ".join([*named, "…"] if len(kinds) > most else named)
 
 

@@ -281,7 +281,7 @@ class PromptPanel(Panel):
             text = tr("0 tokens · {left} left", left=f"{left:,}")
         if (listed := len(session.prompt.tokens)) < n and not self._follows_run():
             text += "\n" + tr("the first {listed} are shown", listed=f"{listed:,}")
-        if signs := unseen(session.prompt_text):
+        if signs := unseen(session.prompt_text, everywhere=not self.edit.shows_all):
             text += "\n" + tr("not seen in the box, but in the tokens: {signs}", signs=signs)
         stats = session.prompt_stats
         if stats and self._follows_run() and math.isfinite(stats.reply.mean_cross_entropy):

@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QMimeData, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QGuiApplication,
+    QInputMethodEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -20,6 +21,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from app.i18n import tr
+from app.plain import UNSEEN
+from app.widgets.hidden_characters import HiddenCharacters
 
 MAX_PASTE = 1_000_000
 LONG_WORD = 2_000
@@ -30,7 +33,7 @@ MOST_CHARACTERS = 500_000
 MOST_LAYOUT_MS, ASCII_MS, OTHER_MS = 60.0, 0.00035, 0.002
 """What laying out one paragraph may take, and what a character of it costs: Qt lays out all of it at every key."""
 HEAD, TAIL = 400, 150
-PARAGRAPH = "\u2029"
+LAST_CONTROL = 0x9F  # up to here a key's text is what the key does: Esc, Backspace
 OTHER_LINE_ENDS = re.compile("\r\n|[\r\u2029\ufdd0\ufdd1]")
 """What Qt's documents make a new paragraph of, besides a newline."""
 Keys = QKeySequence.StandardKey
@@ -72,6 +75,7 @@ class PromptEdit(QPlainTextEdit):
         # A line that is wrapped needs none, and until it is, the bar would lie over half of the box.
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.document().setDocumentMargin(2)
+        self._hidden = HiddenCharacters(self)
         self._kept: str | None = None  # the whole text, where the document has an excerpt
         self._exact: str | None = None  # the text as it was set, where the document cannot hold it, until it is edited
         self._back = ""  # what Undo brings where the document cannot
@@ -98,7 +102,13 @@ class PromptEdit(QPlainTextEdit):
         """Whether the text is too long to edit here and shown by its beginning and end."""
         return self._kept is not None
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether no character is hidden in it: neither by an excerpt nor for being one of too many."""
+        return not self.excerpted and UNSEEN.search(self.document().toRawText()) is None
+
     def _on_text(self) -> None:
+        self._hidden.take_foreign()
         if self._exact is not None:
             self._exact = None
             self.told.emit(_other_line_ends())
@@ -142,23 +152,27 @@ class PromptEdit(QPlainTextEdit):
         if len(text) > LONG_WORD:
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
         cursor = self.textCursor()
-        _insert(cursor, text)
+        self._insert(cursor, text)
         self.setTextCursor(cursor)
         self.ensureCursorVisible()
 
     def createMimeDataFromSelection(self) -> QMimeData:
-        mime = super().createMimeDataFromSelection()
-        cursor = self.textCursor()
-        if self._kept is not None and cursor.selectionEnd() - cursor.selectionStart() >= len(self._held()):
-            mime = QMimeData()
-            mime.setText(self._kept)
+        """To the last character: Qt's own has spaces for no-break spaces. Of an excerpt as a whole, what it is of."""
+        before, selected, after = self._parts()
+        mime = QMimeData()
+        mime.setText(self._kept if self._kept is not None and not before + after else selected)
         return mime
+
+    def _parts(self) -> tuple[str, str, str]:
+        """The document's text before, in and after the selection."""
+        cursor, units = self.textCursor(), self._held().encode("utf-16-le", "surrogatepass")
+        start, end = 2 * cursor.selectionStart(), 2 * cursor.selectionEnd()
+        before, inside, after = units[:start], units[start:end], units[end:]
+        return tuple(part.decode("utf-16-le", "surrogatepass") for part in (before, inside, after))  # type: ignore[return-value]
 
     def _with(self, text: str) -> str:
         """The whole text once `text` is in place of the selection."""
-        cursor, units = self.textCursor(), self._held().encode("utf-16-le", "surrogatepass")
-        start, end = 2 * cursor.selectionStart(), 2 * cursor.selectionEnd()
-        before, after = (part.decode("utf-16-le", "surrogatepass") for part in (units[:start], units[end:]))
+        before, _, after = self._parts()
         return before + text + after
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -174,8 +188,35 @@ class PromptEdit(QPlainTextEdit):
             self._replace(self._back)
         elif event.matches(Keys.InsertLineSeparator) and not self.isReadOnly():
             self.insertPlainText("\n")  # Qt's line separator would be another character
-        else:
+        elif not (_is_text(event) and self._type(event.text())):
             super().keyPressEvent(event)
+
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        cursor, text = self.textCursor(), event.commitString()
+        if self.isReadOnly() or not self._hidden.wants(cursor, text):
+            super().inputMethodEvent(event)
+            return
+        rest = QInputMethodEvent(event.preeditString(), event.attributes())
+        rest.setCommitString("", event.replacementStart(), event.replacementLength())
+        super().inputMethodEvent(rest)
+        self._type(text)
+
+    def insertPlainText(self, text: str) -> None:
+        """In the place of the selection, as typed."""
+        if not self._type(text):
+            super().insertPlainText(text)
+
+    def _type(self, text: str) -> bool:
+        """Whether `text` had to be inserted here and not by Qt."""
+        cursor = self.textCursor()
+        if self.isReadOnly() or not self._hidden.wants(cursor, text):
+            return False
+        cursor.beginEditBlock()
+        self._hidden.insert(cursor, text)
+        cursor.endEditBlock()
+        self.setTextCursor(cursor)
+        self.ensureCursorVisible()
+        return True
 
     def _replace(self, text: str) -> None:
         """As typed, where the document's own undo cannot follow."""
@@ -189,8 +230,17 @@ class PromptEdit(QPlainTextEdit):
         return self._held() if self._exact is None else self._exact
 
     def _held(self) -> str:
-        """What the document holds. Not toPlainText: that makes spaces of no-break spaces."""
-        return self.document().toRawText().replace(PARAGRAPH, "\n")
+        """What the document holds."""
+        return self._hidden.text()
+
+    def _insert(self, cursor: QTextCursor, text: str) -> None:
+        """Puts `text` in the place of the selection, as one step of Undo. Qt would take what is typed after it, or was
+        before it, for a part of the same step; of a removal, which ends this one, it is none."""
+        cursor.beginEditBlock()
+        self._hidden.insert(cursor, text + " ")
+        cursor.setPosition(cursor.position() - 1, QTextCursor.MoveMode.KeepAnchor)
+        cursor.removeSelectedText()
+        cursor.endEditBlock()
 
     def set_text(self, text: str) -> None:
         """Replaces the text without saying so; Undo brings the old one back."""
@@ -202,7 +252,7 @@ class PromptEdit(QPlainTextEdit):
         if len(shown) > LONG_WORD:  # before it is laid out for the first time
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
         cursor.select(QTextCursor.SelectionType.Document)
-        _insert(cursor, shown)
+        self._insert(cursor, shown)
         if was_excerpt or self.excerpted:  # an excerpt that Undo put back would be a text
             self.document().clearUndoRedoStacks()
             self._back = old
@@ -269,6 +319,7 @@ class PromptEdit(QPlainTextEdit):
         whole = event.rect().intersected(QRect(0, 0, self.viewport().width(), self.whole_bottom()))
         if not whole.isEmpty():
             super().paintEvent(QPaintEvent(whole))
+            self._hidden.paint_selected(whole)
 
     def mark(self, start: int, end: int, background: QTextCharFormat) -> None:
         """Shades characters start … end - 1 (UTF-16 units); nothing when they are the same."""
@@ -285,14 +336,14 @@ class PromptEdit(QPlainTextEdit):
         self.setExtraSelections([selection])
 
 
-def _insert(cursor: QTextCursor, text: str) -> None:
-    """Puts `text` in the place of the selection, as one step of Undo. Qt would take what is typed after it, or was
-    before it, for a part of the same step; of a removal, which ends this one, it is none."""
-    cursor.beginEditBlock()
-    cursor.insertText(text + " ")
-    cursor.setPosition(cursor.position() - 1, QTextCursor.MoveMode.KeepAnchor)
-    cursor.removeSelectedText()
-    cursor.endEditBlock()
+def _is_text(event: QKeyEvent) -> bool:
+    """Whether a key types its text, as far as the text is one we may have to insert."""
+    if event.modifiers() & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier):
+        return False
+    return bool(event.text()) and all(
+        character.isprintable() or (UNSEEN.match(character) and ord(character) > LAST_CONTROL)
+        for character in event.text()
+    )
 
 
 def excerpt_of(text: str) -> str:

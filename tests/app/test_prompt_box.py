@@ -71,17 +71,30 @@ def test_a_very_long_text_is_counted_whole_and_listed_in_part(live: Application,
     assert panel.edit.text() == text
 
 
-def test_signs_that_the_box_obeys_or_hides_are_named(live: Application, qtbot: QtBot) -> None:
-    """A mark of direction turns what is typed round: the box shows another order than the tokens have."""
+def test_what_the_box_shows_is_not_named_and_what_it_cannot_is(live: Application, qtbot: QtBot) -> None:
     session, panel = session_of(live), prompt_panel(live)
-    session.set_prompt("Hi \u202eabc\u202c \x07 \u202e\tend\n")
-    qtbot.waitUntil(lambda: "⟨U+202E⟩ ⟨U+202C⟩ ⟨U+0007⟩" in panel.count.text() and not session.prompt.stale)
-    assert "…" not in panel.count.text().split("⟨U+0007⟩")[1]
+    tag = "\U000e0041"
+    session.set_prompt(f"Hi \u202eabc\u202c {tag}end")
+    qtbot.waitUntil(lambda: "⟨U+E0041⟩" in panel.count.text() and not session.prompt.stale)
+    assert "⟨U+202E⟩" not in panel.count.text()
+    session.set_prompt("x\u200b" * 30_000)  # an excerpt: what is in the middle is not in the box
+    qtbot.waitUntil(lambda: "⟨U+200B⟩" in panel.count.text() and not session.prompt.stale)
     session.set_prompt("caf\u00e9 👩\u200d👩\u200d👧 \u4f60\n\ttab")
     qtbot.waitUntil(lambda: "⟨U+" not in panel.count.text() and not session.prompt.stale)
 
 
+def test_a_hidden_character_hovers_its_token(live: Application, qtbot: QtBot) -> None:
+    session, panel = session_of(live), prompt_panel(live)
+    session.set_prompt("a\u202eb other")
+    qtbot.waitUntil(lambda: not session.prompt.stale and len(panel.strip._pieces) == len(session.prompt.tokens))
+    assert panel.edit.text() == "a\u202eb other" and panel.edit.document().characterCount() == 10
+    panel.edit.pointedAt.emit(1)
+    token = session.prompt.tokens[panel.strip.hovered]
+    assert token.start <= 1 < token.end
+
+
 def test_a_few_of_many_hidden_signs_are_named() -> None:
-    assert unseen("a\u200bb\u200bc") == "⟨U+200B⟩"
-    assert unseen("\x00\x01\x02\x03") == "⟨U+0000⟩ ⟨U+0001⟩ ⟨U+0002⟩ …"
-    assert unseen("plain \n\t text \u00a0") == ""
+    assert unseen("a\U000e0041b\U000e0041c") == "⟨U+E0041⟩"
+    assert unseen("a\u200bb", everywhere=True) == "⟨U+200B⟩" and unseen("a\u200bb") == ""
+    assert unseen("\x00\x01\x02\x03", everywhere=True) == "⟨U+0000⟩ ⟨U+0001⟩ ⟨U+0002⟩ …"
+    assert unseen("plain \n\t text \u00a0", everywhere=True) == ""
