@@ -228,8 +228,8 @@ class Others:
 
 def report(rounds: Mapping[str, Sequence[Measure]], others: float) -> list[str]:
     """Prints the table of phases (the one called "idle" against all others together); the bounds that are broken, in
-    words. A turn of the loop is told and not judged: it is many calls with Qt's layout and painting of the whole window,
-    and what a person feels of it is the gap, which is."""
+    words. A turn of the loop is told and not judged: it is many calls and Qt's layout and painting of the whole window;
+    what a person feels of it is the gap, which is."""
     wall = {name: np.concatenate([each.wall for each in measures]) for name, measures in rounds.items()}
     own = {name: np.concatenate([each.own for each in measures]) for name, measures in rounds.items()}
     calls = {name: [call for each in measures for call in each.calls] for name, measures in rounds.items()}
