@@ -36,6 +36,7 @@ class Sheet(QDialog):
         self.column.setSpacing(spacing)
         self.scroller = QScrollArea()
         self.scroller.setWidgetResizable(True)
+        self.scroller.setFrameShape(QScrollArea.Shape.NoFrame)  # its px would be missing from what is wanted
         self.scroller.setWidget(self.content)
         self.scroller.viewport().setAutoFillBackground(False)
         self.content.setAutoFillBackground(False)
@@ -51,6 +52,7 @@ class Sheet(QDialog):
         self._later.setInterval(0)
         self._later.timeout.connect(self.fit)
         self.content.installEventFilter(self)
+        self.scroller.viewport().installEventFilter(self)
         theme.changed.connect(self._fit_later)
 
     def wanted(self) -> QSize:
@@ -87,7 +89,7 @@ class Sheet(QDialog):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.content and event.type() is QEvent.Type.LayoutRequest:
             self._fit_later()
-        if watched is self.content and event.type() is QEvent.Type.Resize:
+        if event.type() is QEvent.Type.Resize:  # of either: bars come and go after the words have their size
             self.edge.look_again()
         return super().eventFilter(watched, event)
 

@@ -268,3 +268,18 @@ def test_names_of_files_are_safe(tmp_path: Path) -> None:
     assert safe_stem("…/") == "attention"
     assert safe_stem("注意力 L1") == "注意力-L1"
     assert free_stem(tmp_path, "x", ("csv",)) == "x"
+
+
+def test_nothing_lies_over_the_form_whatever_is_chosen(
+    qtbot: QtBot, exporter: Exporter, panel: AttentionPanel, tmp_path: Path
+) -> None:
+    """The cover of a sliced line was placed while two scroll bars came and went, and stayed over words and preview."""
+    exporter.remember(ExportOptions(formats=("png", "csv"), folder=str(tmp_path)))
+    dialog = opened(qtbot, panel, tmp_path)
+    for kind in ("panel", "attention", "sheet", "grid", "text", "attention", "panel", "grid", "attention", "sheet"):
+        dialog.choose(kind)
+        qtbot.wait(80)
+        assert dialog.scroller.verticalScrollBar().maximum() == 0, kind
+        assert not dialog.edge.isVisible(), kind
+        assert dialog.note.height() >= dialog.note.heightForWidth(dialog.note.width()), kind
+    dialog.reject()
