@@ -284,7 +284,6 @@ def _open_gguf(
 
 def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: CheckCancel) -> None:
     tokenizer, notes = checkpoint.tokenizer()
-    give_back()
     ghost = Decoder(checkpoint.config, check=check)
     shapes = {name: tuple(parameter.shape) for name, parameter in ghost.named_parameters()}
     columns_first = _columns_first(checkpoint.config)

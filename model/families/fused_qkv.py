@@ -110,6 +110,9 @@ def regroup_qkv(name: str, tensor: Tensor, config: DecoderConfig) -> Tensor:
         return tensor
     n_groups, rest = config.n_kv_heads, tensor.shape[1:]
     n_q, n_kv = config.n_heads * config.d_head, n_groups * config.d_head
-    split = torch.split(tensor, [n_q, n_kv, n_kv])
-    parts = [part.reshape(n_groups, -1, config.d_head, *rest) for part in split]  # (K, H/K | 1, D, …)
-    return torch.cat(parts, 1).reshape(tensor.shape)  # ((H + 2K) · D, …)
+    q, k, v = torch.split(tensor, [n_q, n_kv, n_kv])
+    groups = tensor.new_empty(n_groups, config.n_heads // n_groups + 2, config.d_head, *rest)  # (K, H/K + 2, D, …)
+    groups[:, :-2] = q.reshape(n_groups, -1, config.d_head, *rest)  # (K, H/K, D, …)
+    groups[:, -2] = k.reshape(n_groups, config.d_head, *rest)  # (K, D, …)
+    groups[:, -1] = v.reshape(n_groups, config.d_head, *rest)  # (K, D, …)
+    return groups.reshape(tensor.shape)  # ((H + 2K) · D, …)

@@ -95,6 +95,23 @@ def test_every_family_that_llama_cpp_writes_is_tried() -> None:
     assert tried == set(ARCHITECTURES)
 
 
+PLANS = """
+import sys
+from model import loading
+from model.checkpoint import gguf_source
+gguf_source._SMALL_NUMBERS = 512  # as in a model of real size, no matrix is small
+for path in sys.argv[1:]:
+    loading.plan_model(path)
+    assert "torch._dynamo" not in sys.modules, path
+"""
+
+
+def test_no_plan_imports_torchs_compiler(tmp_path: Path) -> None:
+    # what some sums of tensors without memory do: 800 modules, a second and 70 MB
+    paths = [write_gguf(tmp_path / f"{index}.gguf", judge_of(name)) for index, name in enumerate(WRITTEN)]
+    subprocess.run([sys.executable, "-c", PLANS, *map(str, paths)], check=True, timeout=100)
+
+
 # transformers 5.24 reads these architectures (not gptneox, gemma or olmo2), but of phi3 not LongRoPE's tables, of
 # llama not the table of frequencies, and of falcon only the first generation
 READ_BY_TRANSFORMERS = [

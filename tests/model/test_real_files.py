@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from safetensors.torch import save_file
 
 from model.checkpoint.errors import UnsupportedError
 from model.checkpoint.gguf_header import read_header
 from model.checkpoint.gguf_tokenizer import build_tokenizer
+from model.checkpoint.safetensors_folder import SINGLE
+from model.families import family_for_gguf
 from model.loading import LoadedModel, open_model
 from model.tokenizer import Tokenizer
 from tests.model import real_files
+from tests.model.checkpoint.opening_memory import OPEN, memory_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -64,6 +68,34 @@ def test_llama_cpp_expects_the_same_tokens(gemma: LoadedModel, gemma_path: Path)
     assert best[0] == int(ours.argmax())
     # llama.cpp multiplies 4-bit weights with activations of 8 bits
     assert max(abs(ours[token].item() - theirs[token]) for token in best) < 0.5
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_gemma_takes_little_more_memory_than_its_weights(gemma_path: Path, tmp_path: Path) -> None:
+    cache = {"DECODERSCOPE_CACHE_DIR": str(tmp_path)}
+    for dtype in ("bfloat16", "bfloat16", "float32"):  # prepared, reopened, mapped
+        peak, _, weights = memory_of(OPEN, str(gemma_path), dtype, **cache)
+        assert peak < 1.3 * weights
+    folder = _as_folder(gemma_path, tmp_path / "folder")
+    for dtype in ("bfloat16", "float32"):
+        peak, _, weights = memory_of(OPEN, str(folder), dtype)
+        assert peak < 1.3 * weights
+
+
+def _as_folder(gguf_path: Path, folder: Path) -> Path:
+    """Its configuration and tokenizer beside weights of bfloat16 zeros."""
+    folder.mkdir()
+    with gguf_path.open("rb") as file:
+        header = read_header(file.fileno(), gguf_path)
+    build_tokenizer(gguf_path, header.meta).save(str(folder / "tokenizer.json"))
+    family = family_for_gguf(header.meta)
+    assert family.gguf is not None
+    values = family.gguf.hf_config(header.meta, {}, tuple(header.entries))
+    (folder / "config.json").write_text(json.dumps(values))
+    rules = family.rules(family.read_config(values))
+    zeros = {rule.source: torch.zeros(rule.shape, dtype=torch.bfloat16) for rule in rules if rule.targets}
+    save_file(zeros, folder / SINGLE)
+    return folder
 
 
 def test_ids_are_those_of_the_original_tokenizers(real_cache: Path) -> None:

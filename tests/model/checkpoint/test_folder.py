@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -328,70 +326,6 @@ def test_cancel_stops_between_tensors(tmp_path: Path) -> None:
     with pytest.raises(CancelledError):
         open_model(path, check_cancel=cancel)
     assert asked == 9
-
-
-MEMORY_CHILD = """
-import sys
-import torch
-torch.set_num_threads(1)
-from model import loading
-def anonymous(field):
-    return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith(field))) * 1024
-import threading, time
-peak, stop = 0, threading.Event()
-def watch():
-    global peak
-    while not stop.wait(0.001):
-        peak = max(peak, anonymous("RssAnon"))
-before = anonymous("RssAnon")
-thread = threading.Thread(target=watch)
-thread.start()
-model = loading.open_model(sys.argv[1], dtype=sys.argv[2])
-stop.set()
-thread.join()
-print(peak - before, model.info.weight_bytes)
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_loading_takes_little_more_than_the_model(tmp_path: Path) -> None:
-    # 268 MB of float32 from bfloat16; the embedding, half of it, is the hardest part.
-    path = tmp_path / "big"
-    path.mkdir()
-    shapes = {"model.embed_tokens.weight": (65536, 512), "model.norm.weight": (512,)}
-    for layer in range(11):
-        at = f"model.layers.{layer}"
-        shapes |= {f"{at}.self_attn.{part}_proj.weight": (512, 512) for part in "qkvo"}
-        shapes |= {f"{at}.mlp.{part}_proj.weight": (1280, 512) for part in ("gate", "up")}
-        shapes |= {f"{at}.mlp.down_proj.weight": (512, 1280)}
-        shapes |= {f"{at}.{part}_layernorm.weight": (512,) for part in ("input", "post_attention")}
-    save_file({name: torch.zeros(shape, dtype=torch.bfloat16) for name, shape in shapes.items()}, path / SINGLE)
-    config = files.tiny().config | {"hidden_size": 512, "intermediate_size": 1280, "vocab_size": 65536}
-    config |= {"num_hidden_layers": 11, "num_key_value_heads": 4, "tie_word_embeddings": True, "head_dim": 128}
-    (path / "config.json").write_text(json.dumps(config))
-    peak, weights = _memory_of(path, "float32")
-    assert weights > 260e6
-    assert peak < 1.3 * weights
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_gguf_in_half_precision_takes_little_more_than_the_model_prepared_or_not(
-    default_model_path: Path, tmp_path: Path
-) -> None:
-    for _ in range(2):
-        peak, weights = _memory_of(default_model_path, "bfloat16", DECODERSCOPE_CACHE_DIR=str(tmp_path))
-        assert weights > 260e6
-        assert peak < 1.3 * weights
-        assert (tmp_path / "prepared").exists()
-
-
-def _memory_of(source: Path, dtype: str, **environment: str) -> tuple[int, int]:
-    """(peak of anonymous memory above what there was, bytes of weights) of opening a model, in a process of its own."""
-    command = [sys.executable, "-c", MEMORY_CHILD, str(source), dtype]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
-    assert done.returncode == 0, done.stderr
-    peak, weights = map(int, done.stdout.split())
-    return peak, weights
 
 
 def test_errors_are_one_sentence_kind(tmp_path: Path) -> None:
