@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMessageHandler, qWarning
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 
 
 STARTING_MS = 3000
+HEAVY = ("numpy", "model.protocol", "app.engine", "app.session", "app.actions")
+HEAVY_PANELS = (
+    "app.widgets.value_combo", "app.widgets.line_plot", "app.widgets.prompt_edit", "app.widgets.heatmap", "app.panels",
+)  # fmt: skip
+"""Modules that take their time, imported in turns of their own after the first paint."""
 
 
 @dataclass(kw_only=True)
@@ -45,24 +52,31 @@ class Application:
     source: str = ""
     ctx: AppContext | None = None
     place: Place | None = None
+    _coming: AppContext | None = None
 
     def fill(self) -> None:
-        """After the first paint: the engine's process, the shared state, the panels."""
+        """After the first paint: the engine's process, the shared state, the panels; a piece a turn of the loop."""
+        from app.frame.turns import Turns  # noqa: PLC0415 - after the first paint
 
-        from app.context import AppContext  # noqa: PLC0415 - numpy and the protocol come in here
+        turns = Turns(self.window)
+        self.window.closed.connect(turns.drop)
+        of_engine, of_panels = ([partial(import_module, name) for name in names] for names in (HEAVY, HEAVY_PANELS))
+        turns.add(self.window.furnish, *of_engine, self._begin, *of_panels, self._populate)
+
+    def _begin(self) -> None:
+        from app.context import AppContext  # noqa: PLC0415 - after the first paint, as the next ones
         from app.engine import EngineClient  # noqa: PLC0415
         from app.selection import Selection  # noqa: PLC0415
         from app.session import Session  # noqa: PLC0415
         from app.state.alarms import NumberAlarm  # noqa: PLC0415
 
         window = self.window
-        window.furnish()
         engine = EngineClient(window, command=self.settings.values.engine_command or None)
         selection = Selection(window)
         session = Session(engine, selection, self.settings, self.notify, window)
         NumberAlarm(session, self.notify)
         session.start(self.source)
-        self.ctx = AppContext(
+        self._coming = AppContext(
             engine=engine,
             session=session,
             selection=selection,
@@ -71,8 +85,15 @@ class Application:
             commands=self.commands,
             notify=self.notify,
         )
-        window.populate(self.ctx)
-        self._keep_work(session)
+
+    def _populate(self) -> None:
+        if self._coming is not None:
+            self.window.populate(self._coming, self._on_filled)
+
+    def _on_filled(self) -> None:
+        self.ctx = self._coming
+        assert self.ctx is not None
+        self._keep_work(self.ctx.session)
         self._tell_notices()
         self.settings.noticed.connect(self._tell_notices)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStacke
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
 from app.frame.start_page import StartPage
+from app.frame.turns import Turns
 from app.i18n import again, set_language, tr
 from app.notify import Trouble
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from app.frame.pages import AbsentPage
     from app.keys import KeyRouter
     from app.notify import Notifier
+    from app.panels.base import Panel
     from app.settings import Settings
     from app.theme import Theme
     from app.widgets.tick_menu import TickMenu
@@ -61,7 +63,8 @@ class MainWindow(QMainWindow):
         self.docks: dict[str, PanelDock] = {}
         self._before_maximise: QByteArray | None = None
         self._maximised: PanelDock | None = None
-        self._placing = False
+        self._placing = self.complete = False
+        self._turns = Turns(self)
         self._absent: AbsentPage | None = None
         self._why_absent = ""
         self.keys: KeyRouter | None = None
@@ -129,19 +132,25 @@ class MainWindow(QMainWindow):
 
     # panels
 
-    def populate(self, ctx: AppContext) -> None:
-        """Makes commands, docks and panels; the start page gives way to them."""
-        from app.actions import commands_of  # noqa: PLC0415
+    def populate(self, ctx: AppContext, filled: Callable[[], None]) -> None:
+        """Makes commands, docks and panels, a piece a turn of the event loop; the start page gives way to them once
+        they are there, after `filled` was called."""
+        from app.actions import commands_of  # noqa: PLC0415 - after the first paint, as the next ones
+        from app.frame.dock_tabs import TabFrames  # noqa: PLC0415
+        from app.frame.docks import DockArea  # noqa: PLC0415
 
         self.ctx = ctx
         self.registry.add(*commands_of(ctx, self))
         ctx.session.changed.connect(self._on_topic)
         ctx.session.modelAbsent.connect(self._show_absent)
-        with self.theme.unstyled():
-            self._bind_bars()
-            self._make_docks()
-        self.setFocus()
-        self.populated.emit()
+        self._bind_bars()
+        self.area = DockArea(self.theme, self.reset_layout)
+        self.frames = TabFrames(self.area, self.theme)
+        if self.in_use is not None:
+            self.frames.chosen.connect(self.in_use.choose)
+        self.pages.addWidget(self.area)
+        self._filled = filled
+        self._make_docks()
 
     def _bind_bars(self) -> None:
         assert self.ctx is not None
@@ -153,37 +162,32 @@ class MainWindow(QMainWindow):
         self._refresh_bars()
 
     def _make_docks(self) -> None:
-        from app.frame.dock_tabs import TabFrames  # noqa: PLC0415 - after the first paint, as the next ones
-        from app.frame.docks import DockArea, PanelDock  # noqa: PLC0415
-        from app.frame.other_language import commands_of_panel  # noqa: PLC0415
-        from app.frame.standard_layout import StandardLayout  # noqa: PLC0415
+        from app.frame.dock_making import make_dock  # noqa: PLC0415 - after the first paint, as the next one
         from app.panels import PANELS  # noqa: PLC0415
 
-        assert self.ctx is not None
-        assert self.keys is not None
-        self.area = DockArea(self.theme, self.reset_layout)
-        self.frames = TabFrames(self.area, self.theme)
-        if self.in_use is not None:
-            self.frames.chosen.connect(self.in_use.choose)
-        for panel_class in PANELS:
-            try:
-                panel = panel_class(self.ctx)
-            except Exception:  # noqa: BLE001 - a panel that cannot be made must not take the others with it
-                sys.excepthook(*sys.exc_info())
-                continue
-            dock = PanelDock(panel, self.theme, self.keys, self.area)
-            self.docks[panel_class.panel_id] = dock
-            self.registry.add(*commands_of_panel(panel))
-            dock.maximiseAsked.connect(lambda dock=dock: self.toggle_maximised(dock))
-            dock.visibilityChanged.connect(self._on_docks_moved)
-            dock.dockLocationChanged.connect(self._on_docks_moved)
-            dock.topLevelChanged.connect(self._on_docks_moved)
+        def make(panel_class: type[Panel]) -> None:
+            dock = make_dock(panel_class, self)
+            if dock is not None:
+                self.docks[panel_class.panel_id] = dock
+                for moved in (dock.visibilityChanged, dock.dockLocationChanged, dock.topLevelChanged):
+                    moved.connect(self._on_docks_moved)
+
+        self._turns.add(*(partial(make, panel_class) for panel_class in PANELS), self._open_docks)
+
+    def _open_docks(self) -> None:
+        from app.frame.standard_layout import StandardLayout  # noqa: PLC0415 - after the first paint
+
         self.standard = StandardLayout(self.area, self.docks, lambda: self._short)
-        self.pages.addWidget(self.area)
+        self.complete = True
         self.pages.setCurrentWidget(self._absent or self.area)
         self._restore_layout(self.settings.values.layout)
+        self.setFocus()
+        self._filled()
+        self.populated.emit()
 
     def _restore_layout(self, layout: str) -> None:
+        if not self.complete:
+            return
         if self._maximised is not None:
             self._maximised.set_maximised(False)
         self._maximised = self._before_maximise = None
@@ -257,7 +261,7 @@ class MainWindow(QMainWindow):
             self._on_docks_moved()
 
     def _on_docks_moved(self, *_: object) -> None:
-        if self._placing:
+        if self._placing or not self.complete:
             return
         single = self._maximised
         if single is not None and (single.isHidden() or single.isFloating()):
@@ -358,10 +362,12 @@ class MainWindow(QMainWindow):
         """Says everything in the language in force, a piece a turn of the event loop."""
         from app.frame.other_language import OtherLanguage  # noqa: PLC0415 - not before it is asked for
 
-        if self._language is None and self.ctx is not None:
-            self._language = OtherLanguage(self, self.ctx)
-        if self._language is not None:
-            self._language.begin()
+        if not self.complete:
+            self.populated.connect(self.rebuild, Qt.ConnectionType.SingleShotConnection)
+            return
+        if self._language is None:
+            self._language = OtherLanguage(self)
+        self._language.begin()
 
     # messages
 
@@ -421,7 +427,8 @@ class MainWindow(QMainWindow):
             self.pages.removeWidget(self._absent)
             self._absent.deleteLater()
             self._absent = None
-        self.pages.setCurrentWidget(self.area)
+        if self.complete:
+            self.pages.setCurrentWidget(self.area)
 
     # drops
 
@@ -470,6 +477,7 @@ class MainWindow(QMainWindow):
         event.accept()
         QTimer.singleShot(0, _quit)
         try:
+            self._turns.drop()
             if self._language is not None:
                 self._language.end()
             self._save_places()
@@ -481,7 +489,7 @@ class MainWindow(QMainWindow):
 
     def _save_places(self) -> None:
         """The window's place and its docks' are preferences too."""
-        if self.docks and self._absent is None:
+        if self.complete and self._absent is None:
             geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
             self.settings.update(layout=self.layout_text(), geometry=geometry)
         self.settings.save()

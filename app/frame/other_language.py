@@ -6,33 +6,25 @@ each new panel in its dock; then those behind other tabs. Docks, bars and all st
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.export.run_commands import export_command
+from app.frame.dock_making import commands_of_panel, make_panel
 from app.frame.turns import Turns
 
 if TYPE_CHECKING:
-    from app.commands import Command
-    from app.context import AppContext
     from app.panels.base import Panel
     from app.window import MainWindow
-
-
-def commands_of_panel(panel: Panel) -> tuple[Command, ...]:
-    """All that a docked panel can be told."""
-    return (*panel.commands(), export_command(panel))
 
 
 class OtherLanguage(QObject):
     """Says everything in `window` anew, each time that the language in force is another."""
 
-    def __init__(self, window: MainWindow, ctx: AppContext) -> None:
+    def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
-        self._window, self._ctx = window, ctx
+        self._window = window
         self._made: dict[str, Panel] = {}
         self._turns = Turns(self)
 
@@ -58,10 +50,9 @@ class OtherLanguage(QObject):
         self._made = {}
 
     def _make(self, name: str) -> None:
-        try:
-            self._made[name] = type(self._window.docks[name].panel)(self._ctx)
-        except Exception:  # noqa: BLE001 - the one there is shows the same, in another language
-            sys.excepthook(*sys.exc_info())
+        panel = make_panel(type(self._window.docks[name].panel), self._window)
+        if panel is not None:  # else the one there is shows the same, in another language
+            self._made[name] = panel
 
     def _place(self, name: str) -> None:
         panel = self._made.pop(name, None)

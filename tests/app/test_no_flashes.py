@@ -32,6 +32,9 @@ def test_filling_the_window_shows_no_other(tmp_path: Path, monkeypatch: pytest.M
     qt.installEventFilter(shown)
     try:
         application = open_window(tmp_path / "config", monkeypatch, qtbot)
+        application.settings.update(language="zh_CN")  # every panel is made again
+        panels = [dock.panel for dock in application.window.docks.values()]
+        qtbot.waitUntil(lambda: not {*panels} & {dock.panel for dock in application.window.docks.values()})
         close_window(application)
     finally:
         qt.removeEventFilter(shown)

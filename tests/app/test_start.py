@@ -3,12 +3,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QTimer
+from pytestqt.qtbot import QtBot
 
 from app.frame.pages import default_words
+from app.i18n import tr
+from app.main import create
+from app.panels import PANELS
+from app.panels.base import Panel
+from app.settings import Settings, default_path
 from model.protocol.engine_requests import CatalogueEntry
+from tests.app.shell import SILENT_ENGINE, close_window, open_window
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = 7
@@ -52,3 +61,68 @@ def test_the_command_knows_its_engine_side(tmp_path: Path) -> None:
 def test_the_default_models_size_is_not_broken_from_its_unit() -> None:
     entry = CatalogueEntry(name="tiny", title="Tiny", licence="MIT", download_bytes=93_000_000)
     assert "93\N{NO-BREAK SPACE}MB" in default_words(entry)
+
+
+def test_the_window_is_filled_a_piece_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
+    beats, made = [0], dict[str, int]()
+    beat = QTimer(interval=0)
+    beat.timeout.connect(lambda: beats.__setitem__(0, beats[0] + 1))
+    for kind in PANELS:
+        build = kind.build
+
+        def counted(self: Panel, build: Callable[[Panel], None] = build) -> None:
+            made[self.panel_id] = beats[0]
+            build(self)
+
+        monkeypatch.setattr(kind, "build", counted)
+    beat.start()
+    application = open_window(tmp_path, monkeypatch, qtbot)
+    beat.stop()
+    try:
+        assert len(made) == len(PANELS) == len(set(made.values()))  # the loop turned between any two
+    finally:
+        close_window(application)
+
+
+def test_a_window_that_is_closed_while_it_is_filled_keeps_the_layout_and_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setattr("app.window._quit", lambda: None)
+    first = open_window(tmp_path, monkeypatch, qtbot)
+    first.window.docks["timeline"].close()
+    close_window(first)
+    kept = Settings(default_path()).values.layout
+    application = create()
+    application.window.show()
+    qtbot.waitUntil(lambda: bool(application.window.docks))
+    application.commands.run("view.reset_layout")  # nothing to be reset yet
+    application.window.close()
+    qtbot.wait(300)
+    assert kept and Settings(default_path()).values.layout == kept
+    assert 0 < len(application.window.docks) < len(PANELS) and application.ctx is None
+    assert application._coming is not None
+    application._coming.engine.close()
+    close_window(application)
+
+
+def test_another_language_chosen_while_the_window_is_filled_is_said_by_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
+    settings = Settings(default_path())
+    settings.update(engine_command=SILENT_ENGINE)
+    settings.save()
+    application = create()
+    window = application.window
+    with qtbot.waitSignal(window.populated, timeout=20_000):
+        window.show()
+        qtbot.waitUntil(lambda: bool(window.docks))
+        application.settings.update(language="zh_CN")
+    try:
+        qtbot.waitUntil(lambda: window._language is not None and not window._language._turns.under_way)
+        titles = [dock.windowTitle() for dock in window.docks.values()]
+        assert titles == [tr(kind.title) for kind in PANELS] != [kind.title for kind in PANELS]
+        assert window.run_bar.prefill.text() == "预填充"
+        assert {dock.bar.label.text() for dock in window.docks.values()} == set(titles)
+    finally:
+        close_window(application)
