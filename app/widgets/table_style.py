@@ -38,6 +38,8 @@ Index = QModelIndex | QPersistentModelIndex
 NO_PARENT = QModelIndex()
 ROW, LEAST_ROW, HEADER = 21, 19, 22
 """Px at 100 % text."""
+MOST_LOOKS = 3
+"""Times in a row that heights are set: a bar that comes with one and goes with the other would never end."""
 
 
 class Look(NamedTuple):
@@ -284,6 +286,7 @@ class Dress(QObject):
         self._table, self._theme, self._fills = table, theme, fills
         self._titled = True
         self._fitted: tuple[int, int] | None = None
+        self._setting = self._asked = False
         theme.changed.connect(self.restyle)
         self.restyle()
         if fills:
@@ -307,12 +310,25 @@ class Dress(QObject):
         header.setFont(self._theme.font("hint"))
         header.setMinimumSectionSize(12)
         self._fitted = None
-        self._set(self._theme.px(ROW), self._theme.px(HEADER))
         if self._fills:
             self.fit()
+        else:
+            self._set(self._theme.px(ROW), self._theme.px(HEADER))
 
     def fit(self) -> None:
-        """Heights at the table's present size."""
+        """Heights at the table's present size. Asked from within itself, as bars come and go while Qt moves the cells,
+        it looks again afterwards: Qt moves nothing meanwhile, and the cells would keep the room of another header."""
+        self._asked = True
+        if self._setting:
+            return
+        for _ in range(MOST_LOOKS):
+            if not self._asked:
+                break
+            self._asked = False
+            self._set(*self._heights())
+
+    def _heights(self) -> tuple[int, int]:
+        """Px of a row and of the header."""
         table, px, across = self._table, self._theme.px, self._table.horizontalScrollBar()
         scrolls = table.horizontalScrollBarPolicy() != Qt.ScrollBarPolicy.ScrollBarAlwaysOff and across.maximum() > 0
         base = px(HEADER) if self._titled else 0
@@ -320,7 +336,7 @@ class Dress(QObject):
         count = table.model().rowCount()
         height = rows_in(room, count, row=px(ROW), least=px(LEAST_ROW))
         spare = max(room, height) % height if count * height > room else 0
-        self._set(height, base + spare)
+        return height, base + spare
 
     def eventFilter(self, _table: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:
@@ -329,13 +345,14 @@ class Dress(QObject):
 
     def _set(self, row: int, header: int) -> None:
         if (row, header) != self._fitted:
-            self._fitted = (row, header)
+            self._fitted, self._setting = (row, header), True
             first = self._first_row()
             self._table.verticalHeader().setMinimumSectionSize(row)
             self._table.verticalHeader().setDefaultSectionSize(row)
             self._table.verticalScrollBar().setSingleStep(row)  # the wheel goes by whole rows
             self._table.horizontalHeader().setFixedHeight(header)
             self._table.updateGeometries()  # else the cells keep the room that the header had
+            self._setting = False
             self._align(first)
 
     def _first_row(self) -> int:

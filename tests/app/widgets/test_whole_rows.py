@@ -111,6 +111,24 @@ def test_rows_that_come_later_are_whole_too(qtbot: QtBot) -> None:
     assert table.viewport().height() >= 7 * 19 and window.isVisible()
 
 
+def test_a_table_without_titles_has_no_room_for_them_whatever_comes_while_it_is_narrowed(qtbot: QtBot) -> None:
+    """After a theme that came before the columns had followed a new width, a blank line stood over the rows and the
+    last of them was out of sight, for good."""
+    theme = Theme("dark")
+    table = FactTable(theme, "facts", [Column(left=True), Column(bar=True, grows=True), Column()])
+    table.set_rows([(Cell(text=f"fact {row}"), Cell(bar=0.5), Cell(text="138,240 B")) for row in range(3)])
+    window = _inside(qtbot, table)
+    table.resize(260, 65)
+    QApplication.processEvents()
+    for width in (257, 240, 260, 221):
+        table.resize(width, 65)
+        theme.changed.emit()
+        QApplication.processEvents()
+        assert table.viewport().geometry().getRect() == (0, 0, width, 65)
+        assert table.verticalScrollBar().maximum() == 0
+    assert window.isVisible()
+
+
 def test_a_sheet_of_sentences_ends_with_a_whole_line(qtbot: QtBot) -> None:
     theme = Theme("dark")
     sheet = FactSheet(theme, "sheet")
