@@ -45,7 +45,11 @@ if TYPE_CHECKING:
 
 PICTURE = (10, 76)
 """Cells of a card's picture at most, down and across."""
-NARROW = 640
+NARROW, TALL = 640, 330
+"""Px at 100 % text: under so wide the large view stands under the cards and not beside them, where there is height for
+both."""
+CARDS_SHARE, CARDS_SHARE_BESIDE = 0.53, 0.44
+"""The cards' share of the height over it, three rows where the window is smallest, and of the width beside it."""
 HELP = (
     "One token on its way through the model. Choose a place at the top: the embedding, a block, or the output head; "
     "then an operation. Each card shows its formula, the size of its result, its extremes and its length ‖x‖, and the "
@@ -89,6 +93,7 @@ class BlockWalkPanel(Panel):
         self._head.addWidget(self.bar, 3)
         self._head.addWidget(self.about, 2)
         self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._shares = {True: CARDS_SHARE, False: CARDS_SHARE_BESIDE}
         self._split.setChildrenCollapsible(False)
         self._split.setHandleWidth(12)
         self._split.addWidget(self.cards)
@@ -97,6 +102,7 @@ class BlockWalkPanel(Panel):
         self._split.setStretchFactor(1, 1)
         self.body.addLayout(self._head)
         self.body.addWidget(self._split, 1)
+        self._split.splitterMoved.connect(self._on_split)
         self.bar.placeChosen.connect(self._on_place)
         self.cards.cardChosen.connect(self._on_card)
         self.cards.cardOpened.connect(self.open_card)
@@ -197,11 +203,23 @@ class BlockWalkPanel(Panel):
         self._arrange()
 
     def _arrange(self) -> None:
-        narrow = self.width() < self.ctx.theme.px(NARROW)
+        theme = self.ctx.theme
+        narrow = self.width() < theme.px(NARROW)
+        tall = self.height() - self._split.y() >= theme.px(TALL)
+        way = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if way != self._split.orientation():
+            self._split.setOrientation(way)
+            room, share = self._split.height() if narrow else self._split.width(), self._shares[narrow]
+            self._split.setSizes([round(room * share), round(room * (1 - share))])
         self._head.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
         self.cards.setVisible(not self.large)
-        self.detail.setVisible(self.large or not narrow)
-        self.detail.back.setVisible(self.large)
+        self.detail.setVisible(self.large or not narrow or tall)
+        self.detail.set_large(self.large)
+
+    def _on_split(self) -> None:
+        """Under each other and beside each other have their own shares, as they were left."""
+        sizes = self._split.sizes()
+        self._shares[self._split.orientation() == Qt.Orientation.Vertical] = sizes[0] / max(sum(sizes), 1)
 
     def _come_forward(self) -> None:
         dock = self.parentWidget()
@@ -302,7 +320,7 @@ class BlockWalkPanel(Panel):
         self._chosen_id = op.id
         self.cards.set_chosen(index)
         words = self._words.get(op.id) or unknown(op)
-        self.detail.show_op(Shown(walk=self.walk, op=op, values=self.arrays[index], words=words), large=self.large)
+        self.detail.show_op(Shown(walk=self.walk, op=op, values=self.arrays[index], words=words))
 
     def _show_info(self, index: int, at: QPoint) -> None:
         if self.walk is None:

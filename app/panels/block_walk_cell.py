@@ -62,13 +62,13 @@ def copied(what: str, heat: HeatMap, table: MatrixTable, found: tuple[list[str],
 
 
 class ResultMap(HeatMap):
-    """A heat map whose `teller` has the words of its readout."""
+    """A heat map whose `teller` has the words of its readout, the longest form first."""
 
-    teller: Callable[[], list[Part]] | None = None
+    teller: Callable[[], list[tuple[Part, ...]]] | None = None
 
     def readout(self, *, brief: int = 0) -> list[Part]:
-        parts = self.teller() if self.teller is not None and not self._message else []
-        return [(text.replace("   ", " "), voice) for text, voice in parts] if brief else parts
+        forms = self.teller() if self.teller is not None and not self._message else []
+        return list(forms[min(brief, len(forms) - 1)]) if forms else []
 
 
 def cell_parts(heat: HeatMap, op: WalkOp, axes: tuple[WalkAxis, WalkAxis], folded: Folded | None) -> list[Part]:

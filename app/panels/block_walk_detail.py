@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.block_walk_cell import ResultMap, Shown, cell_parts, copied
+from app.panels.block_walk_head import LOW, DetailHead
 from app.panels.block_walk_words import (
     axis_brief,
     axis_name,
@@ -20,8 +21,6 @@ from app.panels.block_walk_words import (
     list_title,
     list_value,
     parts_title,
-    shape_words,
-    statistics,
 )
 from app.widgets.bar_table import BarTable
 from app.widgets.colour_bar import BarText, scale_words, with_ends
@@ -30,13 +29,11 @@ from app.widgets.folding import Floats, Folded, fold
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable
-from app.widgets.info_button import InfoButton
 from app.widgets.matrix_header import Counted
-from app.widgets.readout import Part, Readout, parts_width
-from app.widgets.segmented import Segmented
+from app.widgets.readout import Part, Readout
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
-from model.protocol.walk_requests import SHARES, GetWalkTensor, WalkAxis, WalkOp, WalkTensorReply, WalkWhat
+from model.protocol.walk_requests import SHARES, GetWalkTensor, WalkAxis, WalkTensorReply, WalkWhat
 
 if TYPE_CHECKING:
     from app.panels.base import Panel
@@ -44,12 +41,10 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo, Progress
 
 Span = tuple[int, int]
-LIST_WIDTH = 220
+LIST_WIDTH, LIST_GAP = 220, 10
 LEAST_HEIGHT, LEAST_AXES = 62, 70
 FEW_LINES = 150
 """Px at 100 % text: under it a row is folded to fewer, longer lines, so that there is room for dimension numbers."""
-LOW = 240
-"""Px at 100 % text: under it the formula stands beside the statistics, or is left to the card."""
 
 
 class DetailView(QWidget):
@@ -65,29 +60,11 @@ class DetailView(QWidget):
         self.folded: Folded | None = None
         self._large = False
         self._asked: GetWalkTensor | None = None
-        self.title = ElidedLabel()
-        self.title.setFont(theme.font("title"))
-        self.info = InfoButton(theme, "", "")
-        self.what = Segmented(
-            theme, [("token", tr("this token")), ("parts", tr("terms")), ("positions", tr("all positions"))],
-            label=tr("What is drawn"),
-            tips={"parts": tr("The terms that sum to this result"),
-                  "positions": tr("This result at every position of the text")},
-        )  # fmt: skip
-        self.table_button = QPushButton(tr("Table"))
-        self.table_button.setCheckable(True)
-        self.table_button.setToolTip(tr("The same numbers as a table"))
-        self.back = QPushButton(tr("Back"))
-        self.back.setToolTip(tr("Back to the operations (Backspace)"))
-        for button in (self.table_button, self.back):
-            button.setProperty("compact", True)
-        self.formula = QLabel()
-        self.formula.setTextFormat(Qt.TextFormat.PlainText)
-        self.formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.formula.setWordWrap(True)
-        self.stats = Readout(theme)
+        self.head = head = DetailHead(theme, self)
+        self.title, self.stats, self.what, self.back = head.title, head.stats, head.what, head.back
+        self.table_button = head.table_button
         self.heat = ResultMap(theme, tr("Result of the operation"), options=Options(square=False))
-        self.heat.teller = self._cell_parts
+        self.heat.teller = self._told
         self.table = MatrixTable(theme, tr("Result of the operation"))
         self.readout = Readout(theme)
         self.list_title = ElidedLabel()
@@ -96,30 +73,28 @@ class DetailView(QWidget):
         self._lay_out()
         self._connect()
 
-    def show_op(self, shown: Shown | None, *, large: bool) -> None:
-        """Draws an operation, or nothing."""
-        before, self.shown = self.shown, shown
+    def set_large(self, large: bool) -> None:
+        """Whether it has the panel to itself, and so a way back."""
         self._large = large
         self.back.setVisible(large)
+        self._arrange()
+
+    def show_op(self, shown: Shown | None) -> None:
+        """Draws an operation, or nothing."""
+        before, self.shown = self.shown, shown
         if shown is None:
             self.heat.clear()
             self.heat.set_shape(0, 0)
             return
         op = shown.op
-        self.title.setText(f"{shown.words.title}   {shape_words(op)}")
-        self.info.set_text(shown.words.title, f"{op.formula}\n\n{shown.words.text}")
-        self.formula.setText(op.formula)
-        self.formula.setFont(self._ctx.theme.font("mono"))
-        self._show_statistics(op)
+        self.head.show_op(shown)
+        self._show_list()
         self._arrange()
-        self.what.set_enabled("parts", op.parts_rows != "one")
-        self.what.set_enabled("positions", op.at_positions)
         if before is None or before.op.id != op.id:
             allowed = {"token": True, "parts": op.parts_rows != "one", "positions": op.at_positions}
             if not allowed[self.what.key()]:
                 self.what.set_key("token")
         self._asked = None
-        self._show_list()
         self.draw()
 
     def draw(self) -> None:
@@ -155,19 +130,13 @@ class DetailView(QWidget):
     # inside: drawing
 
     def _arrange(self) -> None:
-        """Where it is low, the formula and the statistics share a line; where that is too long, the card has it."""
-        theme = self._ctx.theme
+        """The head as there is room for it; of a low table, a row more is worth more than its readout."""
+        theme, table = self._ctx.theme, self.table_button.isChecked()
         low = self.height() < theme.px(LOW)
-        needed = QFontMetricsF(self.formula.font()).horizontalAdvance(self.formula.text()) + 24
-        needed += parts_width(theme, self.stats.shown())
-        beside = low and needed <= self.width()
-        way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
-        self._facts.setDirection(way)
-        self._facts.setSpacing(20 if beside else 3)
-        self.formula.setWordWrap(not beside)
-        self.formula.setVisible(beside or not low or self._large)
-        # The map has its readout beside its colour bar; of a low table, a row more is worth more.
-        self.readout.setVisible(self.table_button.isChecked() and not low)
+        beside = 0 if self.list.isHidden() else self.list.width() + LIST_GAP
+        self.head.arrange((self.width(), self.height()), self.width() - beside, large=self._large, table=table)
+        # The map has its readout beside its colour bar.
+        self.readout.setVisible(table and not low)
 
     def _draw_token(self, shown: Shown) -> None:
         values, op = shown.values, shown.op
@@ -241,12 +210,9 @@ class DetailView(QWidget):
             error = tr("sum − result: {error}", error=figure(reply.total, 2))
             self.stats.set_parts([(title + "   ", "secondary"), (error, "green" if reply.total < 1e-4 else "amber")])
         else:
-            self._show_statistics(self.shown.op)
+            self.head.show_statistics(self.shown)
             self._select_position(self.shown.walk.position)
         self._point()
-
-    def _show_statistics(self, op: WalkOp) -> None:
-        self.stats.set_parts(statistics(op), statistics(op, gap=" "), statistics(op, digits=2, gap=" "))
 
     def _select_position(self, position: int) -> None:
         """The frame follows the token and stays at its dimension; what the mouse rests on is old news then."""
@@ -340,6 +306,14 @@ class DetailView(QWidget):
         """The line that says what the cell pointed at is."""
         self.readout.set_parts(self._cell_parts())
 
+    def _told(self) -> list[tuple[Part, ...]]:
+        """What the map's line says, the longest form first: of the cell, or, where that line has them, the statistics
+        until a cell is pointed at."""
+        if self.head.folded and self.heat.hovered is None and not self.heat.hasFocus():
+            return list(self.stats.forms())
+        parts = tuple(self._cell_parts())
+        return [parts, tuple((text.replace("   ", " "), voice) for text, voice in parts)]
+
     def _cell_parts(self) -> list[Part]:
         if self.shown is None:
             return []
@@ -425,11 +399,6 @@ class DetailView(QWidget):
     # inside: widgets
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(0, 0, 0, 0)
-        head.setSpacing(6)
-        for widget in (self.back, self.title, self.info, self.what, self.table_button):
-            head.addWidget(widget, 1 if widget is self.title else 0)
         self.picture = QStackedWidget()
         self.picture.addWidget(self.heat)
         self.picture.addWidget(self.table)
@@ -438,7 +407,7 @@ class DetailView(QWidget):
         side.addWidget(self.list_title)
         side.addWidget(self.list, 1)
         holder = QHBoxLayout()
-        holder.setSpacing(10)
+        holder.setSpacing(LIST_GAP)
         holder.addWidget(self.picture, 1)
         holder.addLayout(side)
         self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))
@@ -447,12 +416,7 @@ class DetailView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)
-        column.addLayout(head)
-        self._facts = QBoxLayout(QBoxLayout.Direction.TopToBottom)
-        self._facts.setSpacing(3)
-        self._facts.addWidget(self.formula)
-        self._facts.addWidget(self.stats, 1)
-        column.addLayout(self._facts)
+        column.addWidget(self.head)
         column.addLayout(holder, 1)
         column.addWidget(self.readout)
         self.readout.hide()
@@ -477,7 +441,7 @@ class DetailView(QWidget):
     def _on_what(self) -> None:
         self._asked = None
         if self.shown is not None:
-            self._show_statistics(self.shown.op)
+            self.head.show_statistics(self.shown)
         self.draw()
 
     def _on_list_hover(self, index: int) -> None:
@@ -489,6 +453,5 @@ class DetailView(QWidget):
             self._ctx.selection.set_key(index)
 
     def _restyle(self) -> None:
-        self.title.setFont(self._ctx.theme.font("title"))
-        self.formula.setFont(self._ctx.theme.font("mono"))
+        self.head.restyle()
         self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))

@@ -80,6 +80,10 @@ def brief_formula(op: WalkOp) -> str:
         return f"{left} = {right.partition(' / ')[0]} / σ ⊙ γ + β"
     if op.id == "attn.pattern":
         return "w = softmax(s)"
+    if op.id == "attn.dots":
+        return op.formula.partition(",")[0]
+    if op.id == "attn.mask":
+        return right
     if op.id in ("mlp.act", "mlp.post"):
         return f"{left} = {right.replace(' ≈ ', ' = ').partition(' = ')[0]}"
     return ""
@@ -90,15 +94,23 @@ def foot_text(op: WalkOp) -> str:
     return f"{short(op.low)} … {short(op.high)}   ‖x‖ {short(op.norm)}"
 
 
-def statistics(op: WalkOp, *, digits: int = 4, gap: str = "   ") -> list[Part]:
-    """All statistics in a line; with fewer `digits` and less of a `gap` where it is short."""
+def statistics(op: WalkOp, *, digits: int = 4, gap: str = "   ", spread: bool = True) -> list[Part]:
+    """All statistics in a line; with fewer `digits` and less of a `gap` where it is short, and without mean and σ where
+    it is shorter (`spread`)."""
     parts: list[Part] = []
     for name, value in ((tr("min"), op.low), (tr("max"), op.high), (tr("mean"), op.mean), ("σ", op.std),
                         ("‖x‖", op.norm)):  # fmt: skip
-        parts += [(f"{name} ", "secondary"), (figure(value, digits), "strong"), (gap, "text")]
+        if spread or name in {tr("min"), tr("max"), "‖x‖"}:
+            parts += [(f"{name} ", "secondary"), (figure(value, digits), "strong"), (gap, "text")]
     if op.note:
-        parts.append((op.note, "accent"))
+        parts.append((note_words(op), "accent"))
     return parts
+
+
+def note_words(op: WalkOp) -> str:
+    """What an operation notes, in words where it is bare numbers."""
+    visible, _, total = op.note.partition(" / ")
+    return tr("{n} of {total} keys visible", n=visible, total=total) if op.id == "attn.mask" and total else op.note
 
 
 def list_title(op: WalkOp) -> str:

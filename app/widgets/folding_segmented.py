@@ -30,6 +30,7 @@ class FoldingSegmented(Segmented):
     ) -> None:
         super().__init__(theme, items, label=label, tips=tips, parent=parent)
         self.list = ValueCombo(theme, label, self)
+        self._items = tuple(items)
         self.list.set_choices([Choice(key=key, text=text) for key, text in items])
         self.list.keyChosen.connect(self._picked)
         self.list.hide()
@@ -39,6 +40,12 @@ class FoldingSegmented(Segmented):
     def set_key(self, key: str) -> None:
         super().set_key(key)
         self.list.set_key(key)
+
+    def set_enabled(self, key: str, enabled: bool) -> None:
+        super().set_enabled(key, enabled)
+        self.list.set_choices([
+            Choice(key=key, text=text, enabled=self._segments[key].isEnabled()) for key, text in self._items
+        ])  # fmt: skip
 
     def sizeHint(self) -> QSize:
         sizes = [segment.sizeHint() for segment in self._segments.values()]

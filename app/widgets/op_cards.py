@@ -35,7 +35,8 @@ WIDTH, HEIGHT, GAP, ARROW = 158, 78, 6, 10
 LEAST_HEIGHT, FOOT_FROM = 56, 66
 """Px at 100 % text of a card in a low dock, so that a second row is seen whole: its picture is half as high, and from
 which height on it has its foot, whose figures are those of the operation's own view."""
-PADDING = 8.0
+PADDING, BESIDE = 8.0, 8.0
+"""Px inside a card's edges; px between what stands at the left and at the right of a line."""
 INFO = 16.0
 MARK = 5.0
 Key = Qt.Key
@@ -44,7 +45,8 @@ Key = Qt.Key
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Card:
     """`picture` uint8 (h, w) pixels of a colour map, 0 masked; `marked`: a row of it to point at, -1 for none, and
-    `mark` what that row is. `brief`: the formula where the whole of it does not fit on a line."""
+    `mark` what that row is. `brief`: the formula where the whole of it does not fit on a line. `foot`: extremes and
+    length, three blanks apart."""
 
     title: str
     formula: str
@@ -60,7 +62,8 @@ class Card:
 class OpCards(QAbstractScrollArea):
     """Rows are scrolled whole and fill the height: the scroll bar counts rows.
 
-    `cardChosen` on click and arrows, `cardOpened` on double click and Enter, `infoWanted` (index, where) on ⓘ.
+    `cardChosen` on click and arrows, `cardOpened` on Enter, a double click and the chosen card's words for it,
+    `infoWanted` (index, where) on ⓘ.
     """
 
     cardChosen = Signal(int)
@@ -74,6 +77,7 @@ class OpCards(QAbstractScrollArea):
         self._tables: dict[bool, Colours] = {}
         self._images: dict[int, QImage] = {}
         self._chosen, self._hovered = 0, -1
+        self._on_open = False
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -139,6 +143,40 @@ class OpCards(QAbstractScrollArea):
         said = (f"{card.mark} · {card.shape}" if card.mark else card.shape, card.shape)
         return next((words for words in said if hints.horizontalAdvance(words) <= room), "")
 
+    def low_line(self, index: int) -> tuple[str, str]:
+        """Where a card is too low for its foot: the formula, and what of the foot is at its right. A formula in brief
+        gives way to figures that had no room."""
+        card, hints = self._cards[index], QFontMetricsF(self._theme.font("hint"))
+        mono, room = QFontMetricsF(self._theme.font("mono_small")), self._card_width() - 1 - 2 * PADDING - BESIDE
+        for formula in filter(None, (self.formula_line(index), card.brief)):
+            for part in card.foot.split("   "):
+                if mono.horizontalAdvance(formula) + hints.horizontalAdvance(part) <= room:
+                    return formula, part
+        return self.formula_line(index), ""
+
+    def foot_line(self, index: int) -> str:
+        """The foot as it is written: the chosen card's leaves room for the way into it."""
+        card, hints = self._cards[index], QFontMetricsF(self._theme.font("hint"))
+        if index != self._chosen:
+            return card.foot
+        room = self._card_width() - 1 - 2 * PADDING - hints.horizontalAdvance(self.open_words()) - BESIDE
+        forms = (card.foot, card.foot.split("   ")[0])
+        return next((form for form in forms if hints.horizontalAdvance(form) <= room), "")
+
+    @staticmethod
+    def open_words() -> str:
+        """What the chosen card says of the way into it: a click on it, or the key."""
+        return tr("Open {key}", key="⏎")
+
+    def open_rect(self) -> QRectF:
+        """Where the chosen card says so, in the viewport; null where no card is or it is too low."""
+        rect = self.card_rect(self._chosen) if 0 <= self._chosen < len(self._cards) else QRectF()
+        if rect.height() + 1 < self._theme.px(FOOT_FROM):
+            return QRectF()
+        hints, margin = QFontMetricsF(self._theme.font("hint")), self._margin(rect)
+        width, height = hints.horizontalAdvance(self.open_words()), hints.height()
+        return QRectF(rect.right() - PADDING - width, rect.bottom() - margin - height, width, height)
+
     def card_at(self, point: QPointF) -> int:
         for index in range(len(self._cards)):
             if self.card_rect(index).contains(point):
@@ -168,6 +206,12 @@ class OpCards(QAbstractScrollArea):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._hover(self.card_at(event.position()))
+        on_open = self._opens(event.position())
+        if on_open != self._on_open:
+            self._on_open = on_open
+            shape = Qt.CursorShape.PointingHandCursor if on_open else Qt.CursorShape.ArrowCursor
+            self.viewport().setCursor(shape)
+            self.viewport().update()
 
     def leaveEvent(self, event: QEvent) -> None:
         self._hover(-1)
@@ -177,13 +221,20 @@ class OpCards(QAbstractScrollArea):
         index = self.card_at(event.position())
         if event.button() != Qt.MouseButton.LeftButton or index < 0:
             return
+        if self._opens(event.position()):
+            self.cardOpened.emit(index)
+            return
         self._choose(index)
         if self._info_rect(self.card_rect(index)).contains(event.position()):
             self.infoWanted.emit(index, self.viewport().mapToGlobal(event.position().toPoint()))
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         index = self.card_at(event.position())
-        if index >= 0 and not self._info_rect(self.card_rect(index)).contains(event.position()):
+        if (
+            index >= 0
+            and not self._opens(event.position())
+            and not self._info_rect(self.card_rect(index)).contains(event.position())
+        ):
             self.cardOpened.emit(index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -212,7 +263,7 @@ class OpCards(QAbstractScrollArea):
         painter.setBrush(colours.accent_tint if chosen else colours.hover if index == self._hovered else colours.raised)
         painter.setPen(QPen(colours.accent if chosen else colours.line, 1))
         painter.drawRoundedRect(rect, 6, 6)
-        margin = 5 if rect.height() + 1 >= theme.px(HEIGHT) else 3  # the pictures of a low row need it more
+        margin = self._margin(rect)
         inside = rect.adjusted(PADDING, margin, -PADDING, -margin)
         ui, hint, mono = theme.font("ui", bold=True), theme.font("hint"), theme.font("mono_small")
         hints = QFontMetricsF(hint)
@@ -225,12 +276,18 @@ class OpCards(QAbstractScrollArea):
         )
         self._paint_info(painter, self._info_rect(rect))
         line = QRectF(inside.left(), line.bottom() + 1, inside.width(), QFontMetricsF(mono).height())
-        self._text(painter, line, self.formula_line(index), mono, colours.text)
+        low = rect.height() + 1 < theme.px(FOOT_FROM)
+        formula, value = self.low_line(index) if low else (self.formula_line(index), "")
+        self._text(painter, line, formula, mono, colours.text)
         foot = QRectF(inside.left(), inside.bottom() - hints.height(), inside.width(), hints.height())
-        if rect.height() + 1 >= theme.px(FOOT_FROM):
-            self._text(painter, foot, card.foot, hint, colours.secondary)
+        if not low:
+            self._text(painter, foot, self.foot_line(index), hint, colours.secondary)
+            if chosen:
+                voice = colours.text if self._on_open else colours.accent
+                self._text(painter, self.open_rect(), self.open_words(), hint, voice)
         else:
             foot.moveTop(inside.bottom() + 3)
+            self._text(painter, line, value, hint, colours.secondary, right=True)
         picture = QRectF(inside.left(), line.bottom() + 3, inside.width(), max(foot.top() - line.bottom() - 6, 2))
         if card.marked >= 0:
             picture.adjust(MARK - 1, 0, 1 - MARK, 0)  # the marks stand inside the card, not at its edge
@@ -254,6 +311,14 @@ class OpCards(QAbstractScrollArea):
             middle = QPointF(rect.right() + (GAP + ARROW) / 2, rect.center().y())
             painter.setPen(QPen(colours.secondary, 1.3))
             painter.drawPolyline([middle + QPointF(-2, -4), middle + QPointF(2, 0), middle + QPointF(-2, 4)])
+
+    def _margin(self, rect: QRectF) -> int:
+        """Px over and under what a card says: the pictures of a low row need them more."""
+        return 5 if rect.height() + 1 >= self._theme.px(HEIGHT) else 3
+
+    def _opens(self, point: QPointF) -> bool:
+        rect = self.open_rect()
+        return not rect.isNull() and rect.adjusted(-4, -4, PADDING, 4).contains(point)
 
     def _paint_info(self, painter: QPainter, rect: QRectF) -> None:
         painter.setPen(QPen(self._theme.palette.secondary, 1))

@@ -79,6 +79,10 @@ class Readout(QWidget):
             self.setAccessibleDescription(self.text())
             self.update()
 
+    def forms(self) -> tuple[tuple[Part, ...], ...]:
+        """All it may say, the longest first."""
+        return self._parts, *self._shorter
+
     def text(self) -> str:
         return "".join(text for text, _ in self._parts)
 
@@ -100,7 +104,7 @@ class Readout(QWidget):
 
     def shown(self) -> tuple[Part, ...]:
         """The longest form that fits; where none does, the shortest."""
-        forms = (self._parts, *self._shorter)
+        forms = self.forms()
         return next((form for form in forms if parts_width(self._theme, form) <= self.width()), forms[-1])
 
     def _restyle(self) -> None:

@@ -398,7 +398,7 @@ def test_a_card_says_which_head_its_marks_point_at(qtbot: QtBot, tmp_path: Path)
     assert f"head {panel.walk.head}" in panel.cards.viewport().toolTip()
     panel._choose(at)
     op = panel.walk.ops[at]
-    assert f"heads H × dimensions D = {op.shape[0]} × {op.shape[1]}" in panel.detail.title.text()
+    assert panel.detail.head.shape.text() == f"heads H × dimensions D = {op.shape[0]} × {op.shape[1]}"
 
 
 @pytest.mark.parametrize(
@@ -493,3 +493,88 @@ def cards_title_fits(panel: BlockWalkPanel, card: Card) -> bool:
     corner = QFontMetricsF(theme.font("hint")).horizontalAdvance(cards.corner_words(card))
     title = QFontMetricsF(theme.font("ui", bold=True)).horizontalAdvance(card.title)
     return title + corner + INFO + 8 + 2 * PADDING + 1 <= cards._card_width()
+
+
+def test_narrow_and_tall_the_large_view_stands_under_the_cards(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(470, 560))
+    detail, cards = panel.detail, panel.cards
+    assert cards.isVisible() and detail.isVisible() and detail.what.isVisible()
+    assert cards.geometry().bottom() < detail.geometry().top() and detail.width() == cards.width()
+    at = ids(panel).index("attn.q")
+    QTest.mouseClick(cards.viewport(), Qt.MouseButton.LeftButton, pos=cards.card_rect(at).center().toPoint())
+    settled(qtbot, panel, bench)
+    assert not panel.large and detail.shown is not None and detail.shown.op.id == "attn.q"
+    panel.resize(1100, 360)
+    assert cards.geometry().right() < detail.geometry().left()
+    assert cards.columns == 2
+    panel.resize(470, 300)  # no height for both
+    assert cards.isVisible() and not detail.isVisible()
+
+
+def test_the_chosen_card_says_how_it_opens_and_a_click_on_that_opens_it(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(470, 300))
+    cards, at = panel.cards, ids(panel).index("attn.q")
+    assert cards.open_words() == "Open ⏎"
+    cards.set_chosen(at)
+    hints = QFontMetricsF(panel.ctx.theme.font("hint"))
+    open_rect = cards.open_rect()
+    assert cards.card_rect(at).contains(open_rect) and open_rect.width() >= hints.horizontalAdvance("Open ⏎") - 0.5
+    foot = cards.card_rect(at).left() + PADDING + hints.horizontalAdvance(cards.foot_line(at))
+    assert cards.foot_line(at) and foot < open_rect.left()
+    QTest.mouseClick(cards.viewport(), Qt.MouseButton.LeftButton, pos=cards.card_rect(at).center().toPoint())
+    assert not panel.large
+    QTest.mouseClick(cards.viewport(), Qt.MouseButton.LeftButton, pos=open_rect.center().toPoint())
+    settled(qtbot, panel, bench)
+    assert panel.large and panel.detail.isVisible()
+
+
+@pytest.mark.parametrize("size", [(1256, 178), (1380, 209), (470, 560), (470, 300)])
+def test_a_name_is_never_cut_and_a_shape_is_whole_or_left_out(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=size)
+    panel.resize(*size)  # beside each other the parts ask for more width than under each other
+    head = panel.detail.head
+    for index in range(len(ids(panel))):
+        panel.open_card(index)
+        settled(qtbot, panel, bench)
+        for label in (head.title, head.shape):
+            needed = QFontMetricsF(label.font()).horizontalAdvance(label.text())
+            assert not label.isVisible() or label.width() >= needed - 0.5, (label.text(), label.width())
+        assert head.title.isVisible() and (head.shape.isVisible() or size[0] < 500)
+    panel.out()
+    shown_shape = size[1] >= 560 or size[0] > 1000
+    assert head.shape.isVisible() == shown_shape
+
+
+def test_cards_without_a_foot_have_a_value_beside_their_formula(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _ = shown(qtbot, tmp_path, size=(1256, 178))
+    cards, walk = panel.cards, panel.walk
+    assert walk is not None and cards.open_rect().isNull()
+    theme, bare = panel.ctx.theme, []
+    hints, mono = QFontMetricsF(theme.font("hint")), QFontMetricsF(theme.font("mono_small"))
+    for index, card in enumerate(cards._cards):
+        formula, value = cards.low_line(index)
+        room = cards.card_rect(index).width() - 2 * PADDING
+        assert mono.horizontalAdvance(formula) + hints.horizontalAdvance(value) < room
+        assert not value or value in card.foot.split("   ")
+        if not value:
+            bare.append(walk.ops[index].id)
+    assert not bare
+
+
+def test_the_lowest_view_gives_the_statistics_line_to_its_picture(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(1256, 178))
+    panel._choose(ids(panel).index("attn.q"))
+    settled(qtbot, panel, bench)
+    detail, heat = panel.detail, panel.detail.heat
+    assert detail.head.folded and not detail.stats.isVisible()
+    assert heat.geometry_now().area.height() >= 40
+    assert heat.readout_text().startswith("min ")
+    heat.set_hovered((2, 5))
+    assert "dimension 5" in heat.readout_text() and "min " not in heat.readout_text()
+    heat.set_hovered(None)
+    assert heat.readout_text() == detail.stats.text()
+    panel._choose(ids(panel).index("attn.mask"))
+    settled(qtbot, panel, bench)
+    assert "9 of 15 keys visible" in heat.readout_text()
