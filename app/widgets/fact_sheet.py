@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -15,6 +16,8 @@ from PySide6.QtGui import (
     QKeyEvent,
     QKeySequence,
     QResizeEvent,
+    QTextLayout,
+    QTextOption,
 )
 from PySide6.QtWidgets import QGridLayout, QLabel, QMenu, QScrollArea, QWidget
 
@@ -107,12 +110,16 @@ class FactSheet(QScrollArea):
 
     def _end_whole(self) -> None:
         """Leaves the px under the last line that fits empty."""
-        room, line, spare = self.height(), QFontMetrics(self._theme.font("table")).lineSpacing(), 0
+        room, spare = self.height(), 0
         if self.needed_height() > room:
             self._page.resize(self._page.width(), self.needed_height())
             self._grid.activate()
             self._grid.setGeometry(self._page.rect())  # at once, as it is else only once it is shown
-            ends = (right.y() + line * (at + 1) for _, right in self._labels for at in range(right.height() // line))
+            ends = (
+                right.y() + max(end, left.sizeHint().height())
+                for left, right in self._labels
+                for end in _line_ends(right)
+            )
             spare = room - max((end for end in ends if end <= room), default=room)
         if spare != self.viewportMargins().bottom():
             self.setViewportMargins(0, 0, 0, spare)
@@ -172,6 +179,22 @@ class _Words(QLabel):
             QGuiApplication.clipboard().setText(self.selectedText().replace(BREAK, ""))
         else:
             super().keyPressEvent(event)
+
+
+def _line_ends(label: QLabel) -> list[int]:
+    """Px from a label's top to the end of each of its lines: one with characters of another face is higher."""
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WordWrap)
+    lines = QTextLayout(label.text(), label.font(), label)
+    lines.setTextOption(option)
+    ends, end = list[int](), 0.0
+    lines.beginLayout()
+    while (line := lines.createLine()).isValid():
+        line.setLineWidth(label.contentsRect().width())
+        end += line.height()
+        ends.append(math.ceil(end))
+    lines.endLayout()
+    return ends
 
 
 def _breakable(word: str, metrics: QFontMetrics, room: int) -> str:

@@ -145,3 +145,20 @@ def test_a_sheet_of_sentences_ends_with_a_whole_line(qtbot: QtBot) -> None:
     sheet.resize(280, sheet.needed_height() + 60)
     QApplication.processEvents()
     assert sheet.viewport().height() == sheet.height() and window.isVisible()
+
+
+def test_a_line_of_another_face_is_whole_too(qtbot: QtBot) -> None:
+    """Chinese lines are higher than the font's own: the last one in sight was cut through its characters."""
+    theme = Theme("dark")
+    sheet = FactSheet(theme, "sheet")
+    sheet.set_facts([("位置", "每头全部 64 维分成 32 对转动，没有为更长的上下文做缩放。" * 3) for _ in range(5)])
+    window = _inside(qtbot, sheet)
+    left, right = sheet._labels[0]
+    for height in range(80, 200, 9):
+        sheet.resize(280, height)
+        QApplication.processEvents()
+        line = right.height() / round(right.height() / left.sizeHint().height())
+        assert line > QFontMetrics(theme.font("table")).lineSpacing()
+        shown = max(words.y() for _, words in sheet._labels if words.y() < sheet.viewport().height())
+        assert (sheet.viewport().height() - shown) % line == 0
+    assert window.isVisible()
