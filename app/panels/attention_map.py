@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo
 
 Span = tuple[int, int]
+Drawn = tuple[object, HeadView, int, tuple[int, ...]]
+"""Of the cells that are drawn: run, view, positions of the prompt, decode nodes."""
 TITLE, TITLE_GAP = 22, 2
 
 
@@ -48,6 +50,7 @@ class MapView(QWidget):
         self.pinned, self._is_brief, self._retired = pinned, False, False
         self.view = pinned or panel.ctx.selection.view
         self._shown: tuple[object, HeadView] = (None, self.view)
+        self._drawn: Drawn = (None, self.view, 0, ())
         self._asked: object = None
         self._levels: tuple[object, tuple[float, float] | None] = (None, None)
         self._tokens: object = None
@@ -90,6 +93,7 @@ class MapView(QWidget):
             self._fill_table()
         if self.as_table and self._table_view != self.view:
             self._fill_table()
+        self.heat.set_held_rows(self._held_rows())  # before the name: a value never stands under another's
         self.heat.set_names(tr("query"), tr("key"), value_name(self.view.stage))
         self.heat.set_selected((selection.query, selection.key))
         self.follow_hover()
@@ -119,9 +123,15 @@ class MapView(QWidget):
         if (state, message) == self._asked:
             return
         self._asked = (state, message)
+        path = tuple(node.id for node in session.path_nodes())
+        asked = (session.run_id, self.view, session.length - len(path), path)
+
+        def answer(reply: MatrixReply, arrays: Arrays) -> None:
+            self._on_matrix(reply, arrays, message, key, asked)
+
         self._panel.ask(
             message,
-            lambda reply, arrays: self._on_matrix(reply, arrays, message, key),
+            answer,
             on_error=lambda error: self._on_error(error, (state, message)),
             slot=f"matrix.{self.number}",
         )
@@ -259,9 +269,23 @@ class MapView(QWidget):
         self._ctx.selection.set_key(col)
         self.colClicked.emit()
 
-    def _on_matrix(self, reply: MatrixReply, arrays: Arrays, message: GetMatrix, key: object) -> None:
+    def _held_rows(self) -> int | None:
+        """How many rows of what is drawn are those of the present run, path and view: rows of a common beginning stay
+        as they were."""
+        run, view, prompt, path = self._drawn
+        session = self._ctx.session
+        if (run, view) != (session.run_id, self.view):
+            return 0
+        now = session.path_nodes()
+        same = next((i for i, (old, new) in enumerate(zip(path, now, strict=False)) if old != new.id), None)
+        if same is None:
+            same = min(len(path), len(now))
+        return None if same == len(path) == len(now) else prompt + same
+
+    def _on_matrix(self, reply: MatrixReply, arrays: Arrays, message: GetMatrix, key: object, drawn: Drawn) -> None:
         if self._retired:
             return
+        self._drawn = drawn
         pixels = np.ascontiguousarray(arrays["pixels"])
         name = colormap_for(self._panel.ctx.settings.panel("attention").get("colormap", "viridis"), signed=reply.signed)
         self._shown = (key, message.view)
@@ -273,6 +297,7 @@ class MapView(QWidget):
         self.barChanged.emit()
         tile = Tile(pixels=pixels, rows=reply.rows, cols=reply.cols, values=arrays.get("values"), signed=reply.signed)
         self.heat.set_tile(tile, key=(key, reply.low, reply.high))
+        self.heat.set_held_rows(self._held_rows())
 
     def _on_error(self, error: ErrorInfo, asked: object) -> None:
         if self._asked == asked:

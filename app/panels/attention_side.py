@@ -72,6 +72,7 @@ class SideView(QWidget):
         self.entropy_words = Readout(theme)
         self._asked: dict[str, object] = {}
         self._state: object = None
+        self._what: tuple[object, object] = (None, None)  # run and stage of the thumbnails
         self.split = self._bare = False
         self._stack, self._line_stack = QStackedWidget(), QStackedWidget()
         column = QVBoxLayout(self)
@@ -223,7 +224,12 @@ class SideView(QWidget):
         self.heads_table.set_selected(layer, head)
         state = (session.run_id, session.current_node, session.length, selection.stage, selection.ignore_first)
         if state != self._state:
-            self._state = state
+            what = (session.run_id, selection.stage)
+            if what != self._what:  # cells of another run or stage are no answer, not even for a moment
+                self.grid.clear()
+            if what[0] != self._what[0]:
+                self.grid.set_metric(None)
+            self._what, self._state = what, state
             self.restyle()
             self.grid.make_stale()
             self._asked.clear()

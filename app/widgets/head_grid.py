@@ -115,6 +115,7 @@ class HeadGrid(PointedSheet[Head]):
 
     def clear(self) -> None:
         """Forgets every thumbnail."""
+        self._stale.clear()
         self._thumbs.clear()
         self._enough.clear()
         self._strips.clear()

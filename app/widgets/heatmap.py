@@ -87,6 +87,7 @@ class HeatMap(QWidget):
         self._lut: NDArray[np.uint8] = np.zeros((256, 4), dtype=np.uint8)
         self._exact: tuple[Cell, float | None] | None = None
         self._asked: Cell | None = None
+        self._held_rows: int | None = None
         self._geometry: Geometry | None = None
         self._scene = Scene()
         self._drag: tuple[QPointF, View] | None = None
@@ -171,6 +172,14 @@ class HeatMap(QWidget):
             self._message = text
             self._refresh()
 
+    def set_held_rows(self, rows: int | None) -> None:
+        """So many leading rows of what is drawn hold for what is named: the values of others are not known until their
+        tile comes. None: all."""
+        if rows != self._held_rows:
+            self._held_rows = rows
+            self._describe()
+            self.update()
+
     def set_cell_value(self, row: int, col: int, value: float | None) -> None:
         """Answers `valueWanted`; None: the mask hides the cell."""
         self._exact = ((row, col), value)
@@ -249,6 +258,8 @@ class HeatMap(QWidget):
 
     def value_of(self, cell: Cell) -> float | None:
         """The exact value of a cell, NaN where masked; None while it is not known here."""
+        if not self._holds(cell):
+            return None
         for tile in reversed(self.tiles):
             value = tile.value(*cell)
             if value is not None:
@@ -453,12 +464,16 @@ class HeatMap(QWidget):
     def _inside(self, cell: Cell | None) -> Cell | None:
         return cell if cell and 0 <= cell[0] < self.shape[0] and 0 <= cell[1] < self.shape[1] else None
 
+    def _holds(self, cell: Cell) -> bool:
+        return self._held_rows is None or cell[0] < self._held_rows
+
     def _is_whole(self, tile: Tile) -> bool:
         return tile.rows == (0, self.shape[0]) and tile.cols == (0, self.shape[1])
 
     def _describe(self) -> None:
         cell = self.hovered or self.selected
-        if cell is not None and self.tiles and self.value_of(cell) is None and cell != self._asked:
+        wanted = cell is not None and cell != self._asked and self._holds(cell) and self.value_of(cell) is None
+        if cell is not None and self.tiles and wanted:
             self._asked = cell
             self.valueWanted.emit(*cell)
         self.setAccessibleDescription(self.readout_text())

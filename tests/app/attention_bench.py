@@ -319,7 +319,7 @@ class Bench:
         self.selection.set_model(self.engine.info)
         self.session.changed.emit(Topic.MODEL)
 
-    def run(self, n: int, decoded: int = 0) -> None:
+    def run(self, n: int, decoded: int = 0, *, run_id: int = 1) -> None:
         """A run of `n` tokens."""
         self.open()
         pieces = [WORDS[i % len(WORDS)] for i in range(n)]
@@ -333,7 +333,7 @@ class Bench:
             for i in range(prompt, n)
         )  # fmt: skip
         state = RunState(
-            run_id=1, n_prompt=prompt, path=tuple(node.id for node in nodes), current=n - 1, length=n, n_ctx=8192,
+            run_id=run_id, n_prompt=prompt, path=tuple(node.id for node in nodes), current=n - 1, length=n, n_ctx=8192,
             nodes=nodes, text="", memory=MEMORY, prefill_ms=1.0,
         )  # fmt: skip
         self.engine.length = n

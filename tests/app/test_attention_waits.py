@@ -1,0 +1,134 @@
+"""While the engine is asked for another head, stage or run, no number and no cell of the old one stands for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.panels.attention import AttentionPanel
+from app.theme import Theme
+from app.widgets.ticks import figure
+from model.protocol.attention_requests import GetMetrics
+from tests.app.attention_bench import Bench, settled, shown
+
+CELL = (8, 1)
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, tmp_path: Path) -> Bench:
+    del qtbot
+    return Bench(tmp_path, Theme("dark"))
+
+
+def held(qtbot: QtBot, bench: Bench, n: int = 19, decoded: int = 7) -> AttentionPanel:
+    """The panel with a run that is drawn, and an engine that answers nothing more until it is let."""
+    panel = shown(qtbot, bench)
+    bench.run(n, decoded)
+    bench.selection.set_cell(*CELL)
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: not panel.side.grid.missing())
+    assert panel.main.heat.value_of(CELL) is not None
+    bench.engine.held = True
+    return panel
+
+
+def let(qtbot: QtBot, bench: Bench, panel: AttentionPanel) -> None:
+    bench.engine.held = False
+    bench.engine.release()
+    settled(qtbot, panel, bench)
+
+
+@pytest.mark.parametrize("change", ["stage", "layer", "head", "run"])
+def test_a_number_never_stands_under_the_name_of_another(qtbot: QtBot, bench: Bench, change: str) -> None:
+    panel = held(qtbot, bench)
+    heat = panel.main.heat
+    old = figure(heat.value_of(CELL) or 0.0, 6)
+    said: list[str] = []
+    heat.described.connect(lambda: said.append(heat.readout_text()))
+    selection = bench.selection
+    before = heat.readout_text()
+    if change == "run":
+        bench.engine.seed = 5
+        bench.run(19, 7, run_id=2)
+    else:
+        {"stage": lambda: selection.set_stage("raw"), "layer": lambda: selection.step_layer(1),
+         "head": lambda: selection.step_head(1)}[change]()  # fmt: skip
+    qtbot.waitUntil(lambda: heat.readout_text().endswith("…"))
+    assert heat.value_of(CELL) is None
+    let(qtbot, bench, panel)
+    now = float(bench.engine.matrix(selection.view)[CELL])
+    qtbot.waitUntil(lambda: heat.value_of(CELL) == now)
+    assert figure(now, 6) != old
+    assert all(old not in text for text in said if text != before)
+    assert heat.readout_text().endswith(figure(now, 6))
+
+
+def test_values_that_a_step_leaves_as_they_are_stay_in_sight(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench, 19, 7)
+    heat, value = panel.main.heat, panel.main.heat.value_of(CELL)
+    bench.run(20, 8)
+    qtbot.waitUntil(lambda: heat.shape == (20, 20))
+    assert heat.value_of(CELL) == value and not heat.readout_text().endswith("…")
+    let(qtbot, bench, panel)
+
+
+def test_rows_of_another_branch_are_not_those_of_this_one(
+    qtbot: QtBot, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = held(qtbot, bench, 19, 7)  # decode nodes 12 … 18
+    heat = panel.main.heat
+    values = {row: heat.value_of((row, 0)) for row in (11, 14, 15, 18)}
+    assert None not in values.values()
+    path = tuple(replace(node, id=100 + node.id) if node.position > 14 else node for node in bench.session.path_nodes())
+    monkeypatch.setattr(bench.session, "path_nodes", lambda: path)
+    panel.main.sync(titled=False)
+    assert heat.value_of((11, 0)) == values[11] and heat.value_of((14, 0)) == values[14]
+    assert heat.value_of((15, 0)) is None and heat.value_of((18, 0)) is None
+    let(qtbot, bench, panel)
+
+
+@pytest.mark.parametrize("change", ["stage", "run"])
+def test_the_grid_of_another_run_or_stage_is_cleared(qtbot: QtBot, bench: Bench, change: str) -> None:
+    panel = held(qtbot, bench)
+    grid = panel.side.grid
+    assert not grid.blank
+    if change == "run":
+        bench.engine.seed = 5
+        bench.run(19, 7, run_id=2)
+    else:
+        bench.selection.set_stage("raw")
+    qtbot.waitUntil(lambda: grid.blank)
+    assert panel.side.waiting.text() and len(grid.missing()) == 6
+    let(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: not grid.missing())
+    assert not grid.blank and not panel.side.waiting.text()
+
+
+def test_the_grid_stays_while_a_head_is_chosen_or_a_token_comes(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench)
+    bench.selection.step_layer(1)
+    bench.run(20, 8)
+    qtbot.waitUntil(lambda: panel.main.heat.shape == (20, 20))
+    assert not panel.side.grid.blank and len(panel.side.grid.missing()) == 6
+    let(qtbot, bench, panel)
+
+
+def test_marks_of_another_run_go_with_it(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench)
+    bench.engine.held = False
+    panel.side.metric_box.set_key("entropy")
+    panel.side.metric_box.keyChosen.emit("entropy")
+    qtbot.waitUntil(lambda: panel.side.grid.measure is not None)
+    bench.engine.held = True
+    bench.engine.seed = 5
+    bench.run(19, 7, run_id=2)
+    qtbot.waitUntil(lambda: panel.side.grid.measure is None)
+    assert any(isinstance(each.message, GetMetrics) for each in bench.engine._queue)
+    let(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.side.grid.measure is not None)
+    measure = panel.side.grid.measure
+    assert measure is not None and np.isfinite(measure[1]).all()
