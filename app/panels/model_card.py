@@ -46,6 +46,8 @@ FOUR, TWO = 1190, 580
 """Px of width at 100 % text from which so many cards stand beside one another with every figure and name whole."""
 SWITCH, HALVED = 400, 300
 """Px at 100 % text: of width that one switch for all cards needs, and of height from which there are two."""
+WORDY = 500
+"""Px of height at 100 % text from which tables under the words are whole in less than the half of it."""
 HELP = (
     "What this model is made of. Parameters are counted from its configuration and must fit the file exactly. A token "
     "costs about two operations for each parameter it is multiplied with: a multiplication and an addition.\n\n"
@@ -264,7 +266,8 @@ def plan(width: float, height: float) -> Plan:
         groups, widths = (("words", "drawing", "source"), ("parts", "costs", "checks")), (1, 1)
     elif height >= (HALVED if width < SWITCH else DRAWN):
         front = Slot(cards=("words", "drawing", "source"), fills=("drawing",))
-        return Plan(slots=(front, Slot(cards=("parts", "costs", "checks"), row=1)), widths=(1,), heights=(6, 5))
+        heights = (13, 8) if height >= WORDY else (6, 5)
+        return Plan(slots=(front, Slot(cards=("parts", "costs", "checks"), row=1)), widths=(1,), heights=heights)
     else:
         groups, widths = (("words", "drawing", "parts", "costs", "source", "checks"),), (1,)
     return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(groups)), widths=widths)

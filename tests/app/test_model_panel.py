@@ -14,17 +14,19 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app import i18n
 from app.export.panel_files import picture
 from app.panels.model_card import ModelPanel, plan
-from app.panels.model_card_words import source_path
+from app.panels.model_card_words import check_columns, check_rows, source_path
 from app.panels.model_outline import outline_lines
 from app.session import Topic
 from app.theme import Theme
 from app.widgets.block_drawing import LOW, TWO_LINES
 from app.widgets.fact_sheet import BREAK
+from app.widgets.fact_table import FactTable
 from model.loading import LoadedModel
 from model.protocol.card_requests import GetModelCard
-from model.protocol.engine_requests import CatalogueEntry, SelfCheck
+from model.protocol.engine_requests import CatalogueEntry, CheckRow, SelfCheck
 from model.views.model_card import model_card
 from tests.app.model_bench import ModelBench
 from tests.app.saving import save
@@ -32,6 +34,8 @@ from tests.model.family_cases import CASES
 from tests.model.reference import decoder_for, reference
 from tests.model.tiny import loaded, made, random_ids
 
+CHECKS_WIDTH = 318
+"""Px that the checks have at 1400 × 900, beside their bar."""
 LEFT = Qt.MouseButton.LeftButton
 
 
@@ -303,6 +307,33 @@ def test_no_name_and_no_figure_is_cut(qtbot: QtBot, tmp_path: Path, size: tuple[
     for key, table in {"parts": panel.parts, "costs": panel.costs}.items():
         panel.grid.show_card(key)
         assert table.needed_width() <= table.viewport().width(), key
+
+
+def test_a_panel_beside_others_has_all_words_and_every_table_whole(qtbot: QtBot, tmp_path: Path) -> None:
+    """In a window of 1000 × 700 the last sentences were out of sight while a quarter of the tables' place was empty."""
+    panel, bench = shown(qtbot, tmp_path, family("llama"), (472, 556))
+    bench.run(random_ids(20), 2)
+    settled(qtbot, panel, bench)
+    QTest.mouseClick(panel.check_all, LEFT)
+    qtbot.waitUntil(lambda: len(panel.checks.rows) > 6, timeout=4000)
+    assert panel.words.needed_height() <= panel.words.height()
+    for key, table in {"parts": panel.parts, "costs": panel.costs}.items():
+        panel.grid.show_card(key)
+        qtbot.waitUntil(lambda table=table: table.isVisible())  # type: ignore[misc]
+        assert table.verticalScrollBar().maximum() == 0, key
+
+
+def test_no_check_s_name_is_cut_in_chinese(qtbot: QtBot) -> None:
+    names = ("captured", "cached", "fused", "shown", "sums", "rope", "sampler", "blocks", "keys")
+    rows = tuple(CheckRow(name=name, title=name, ok=True, error=8.5e-6, bound=1e-4, detail="") for name in names)
+    try:
+        i18n.set_language("zh_CN")
+        table = FactTable(Theme("dark"), "checks", check_columns())
+        qtbot.addWidget(table)
+        table.set_rows(check_rows(rows))
+        assert table.needed_width() <= CHECKS_WIDTH
+    finally:
+        i18n.set_language("en")
 
 
 def test_a_tall_narrow_panel_has_words_and_figures_and_the_drawing_all_of_it(qtbot: QtBot, tmp_path: Path) -> None:
