@@ -85,6 +85,20 @@ def query_rows(run: Run, layer: int, start: int, stop: int) -> Tensor:
     return torch.cat(blocks, 1)  # (H, T, D)
 
 
+def unrotated_keys(run: Run, layer: int, start: int, stop: int) -> Tensor:
+    """Keys of positions start … stop - 1 before rotary embedding turned them, (K, T, D), from the stored residuals.
+
+    Whatever is asked for, the blocks begin at multiples of BLOCK_ROWS and are whole: products of other sizes round
+    otherwise, and a position has the same numbers wherever it is shown, copied and exported.
+    """
+    first = start // BLOCK_ROWS * BLOCK_ROWS
+    blocks = [
+        activations(run, layer, ["attn.k"], begin, min(begin + BLOCK_ROWS, run.length))["attn.k"]
+        for begin in range(first, stop, BLOCK_ROWS)
+    ]
+    return torch.cat(blocks, 1)[:, start - first : stop - first]
+
+
 def queries(run: Run, layer: int) -> Tensor:
     """The q of every position of the path in `layer`, (H, length, D)."""
     return query_rows(run, layer, 0, run.length)

@@ -22,7 +22,7 @@ from model.errors import BadValueError, UnknownNameError
 from model.export.recorded import RecordedError, RecordedRun
 from model.hooks import HookPoint
 from model.protocol.attention_requests import HeadView, Stage
-from model.recompute import activations, query_rows
+from model.recompute import activations, query_rows, unrotated_keys
 from model.run import Run
 from model.views.attention_exact import exact
 from model.views.selection import chosen
@@ -163,6 +163,8 @@ def _kept(run: Run, layer: int, rest: str) -> Tensor | None:
         return query_rows(run, layer, 0, run.length)
     if rest == "attn.rot_k":
         return run.k(layer)
+    if rest == "attn.k":
+        return unrotated_keys(run, layer, 0, run.length)
     return run.v(layer) if rest == "attn.v" else None
 
 

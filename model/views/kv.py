@@ -17,7 +17,7 @@ from model.errors import BadValueError
 from model.prefill import ProgressReport
 from model.protocol.framing import Array
 from model.protocol.kv_requests import GetKvContents, KvContentsReply, KvReply, KvWhat, PhaseCost, RecomputeReply
-from model.recompute import BLOCK_ROWS, activations
+from model.recompute import unrotated_keys
 from model.run import Run
 from model.views.heat import shrink
 from model.views.selection import YieldPoint, no_yield, span
@@ -124,11 +124,7 @@ def kv_contents(run: Run, layer: int, kv_head: int, what: KvWhat, rows: tuple[in
     if not 0 <= kv_head < run.config.n_kv_heads:
         raise BadValueError("kv_head", kv_head, f"0 to {run.config.n_kv_heads - 1}")
     if what == "k_unrotated" and run.config.rope_of(layer) is not None:
-        blocks = [
-            activations(run, layer, ["attn.k"], begin, min(begin + BLOCK_ROWS, rows[1]))["attn.k"][kv_head]
-            for begin in range(rows[0], rows[1], BLOCK_ROWS)
-        ]
-        kept = torch.cat(blocks)  # (t, D)
+        kept = unrotated_keys(run, layer, *rows)[kv_head]  # (t, D)
     else:
         source: Tensor = run.v(layer) if what == "v" else run.k(layer)
         kept = source[kv_head, slice(*rows)]  # (t, D)

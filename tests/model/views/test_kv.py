@@ -8,9 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model import recompute
 from model.config import LIMITS
 from model.costs import bytes_read, flops
 from model.errors import BadValueError
+from model.export.activations import _raw_blocks
 from model.protocol.kv_requests import GetKvContents
 from model.protocol.values import SamplerSettings
 from model.views.heat import shrink
@@ -86,6 +88,20 @@ def test_contents_are_the_cache_s_and_k_before_rotation_turns_into_them() -> Non
             assert np.array_equal(kv_contents(run, layer, head, "v", (5, 9)), run.v(layer)[head, 5:9])
     plain = run_of(made(positions="alibi", rope=None), random_ids(9))
     assert np.array_equal(kv_contents(plain, 0, 0, "k_unrotated", (0, 9)), kv_contents(plain, 0, 0, "k", (0, 9)))
+
+
+@pytest.mark.parametrize("block", [8, 512])
+def test_a_key_made_again_has_the_same_bits_wherever_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(recompute, "BLOCK_ROWS", block)
+    run = run_of(made(d_model=192, d_head=48), random_ids(30))
+    run.generate(4, SAMPLED)
+    whole = kv_contents(run, 1, 1, "k_unrotated", (0, 34))
+    for begin, end in [(at, at + 1) for at in range(34)] + [(3, 11), (7, 34), (16, 24)]:
+        assert np.array_equal(kv_contents(run, 1, 1, "k_unrotated", (begin, end)), whole[begin:end])
+    exported = next(_raw_blocks(run, "layers.1.attn.k", (2, 34, 48)))
+    assert np.array_equal(exported[1], whole)
 
 
 def test_contents_as_pixels() -> None:
