@@ -54,7 +54,10 @@ class KeyRouter(QObject):
         return self._run(self._letters, event)
 
     def unclaimed(self, event: QKeyEvent) -> bool:
-        """A key no widget wanted; says whether a command did."""
+        """A key no widget wanted; says whether a command did. Of the keys in a text field only Esc is anyone else's:
+        the field says that Enter was pressed and lets it go on."""
+        if typing(QApplication.focusWidget()) and event.key() != Qt.Key.Key_Escape:
+            return False
         return self._run(self._unclaimed, event) or self._run(self._letters, event)
 
     def _run(self, table: dict[int, list[str]], event: QKeyEvent) -> bool:

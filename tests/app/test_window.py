@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import i18n
@@ -109,6 +109,31 @@ def test_letters_are_text_in_a_field_and_commands_elsewhere(application: Applica
     window.setFocus()
     QTest.keyClick(window.windowHandle(), Qt.Key.Key_PageDown)
     assert ran == ["t.global", "t.letter", "t.free"]
+
+
+def test_enter_in_a_field_is_the_fields(application: Application, qtbot: QtBot) -> None:
+    """A one-line field says that Enter was pressed and lets the key go on: it led into the block walk."""
+    window, ran = application.window, list[str]()
+    taken = [each.id for each in application.commands if {"Return", "Up", "Esc"} & set(each.shortcuts)]
+    application.commands.remove(*taken)
+    for name, keys in (("t.enter", "Return"), ("t.up", "Up"), ("t.away", "Esc")):
+        application.commands.add(_command(name, keys, "unclaimed", ran))
+    panel = window.docks["sampling"].panel
+    fields = [*panel.findChildren(QLineEdit), *window.docks["rope"].panel.findChildren(QLineEdit)]
+    window.docks["rope"].raise_()
+    fields = [field for field in fields if field.isVisible() and field.isEnabled()]
+    assert fields
+    for field in fields:
+        field.setFocus()
+        qtbot.waitUntil(field.hasFocus)
+        for key in (Qt.Key.Key_Return, Qt.Key.Key_Up):
+            QTest.keyClick(window.windowHandle(), key)
+        assert ran == []
+    QTest.keyClick(window.windowHandle(), Qt.Key.Key_Escape)
+    assert ran == ["t.away"]
+    window.setFocus()
+    QTest.keyClick(window.windowHandle(), Qt.Key.Key_Return)
+    assert ran == ["t.away", "t.enter"]
 
 
 def _command(name: str, keys: str, kind: str, ran: list[str]) -> Command:
