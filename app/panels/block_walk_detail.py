@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.block_walk_cell import ResultMap, Shown, cell_parts, copied
-from app.panels.block_walk_head import LOW, DetailHead
+from app.panels.block_walk_head import LOW, VERY_LOW, DetailHead
 from app.panels.block_walk_words import (
     axis_brief,
     axis_name,
@@ -27,7 +28,7 @@ from app.widgets.colour_bar import BarText, scale_words, with_ends
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.folding import Floats, Folded, fold
 from app.widgets.heatmap_image import Tile
-from app.widgets.heatmap_layout import Options
+from app.widgets.heatmap_layout import Options, dress_axis
 from app.widgets.heatmap_table import MatrixTable
 from app.widgets.matrix_header import Counted
 from app.widgets.readout import Part, Readout
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 LIST_WIDTH, LIST_GAP = 220, 10
 LEAST_HEIGHT, LEAST_AXES = 62, 70
+LEAST_ROW, OVERHANG, LEAST_READOUT = 16, 60, 190
+"""Px at 100 % text of a row of cells however long the tokens over it are, of what these take beside it, and of the
+readout beside the words of the decode line: one token or dimension and a value."""
 FEW_LINES = 150
 """Px at 100 % text: under it a row is folded to fewer, longer lines, so that there is room for dimension numbers."""
 
@@ -88,7 +92,6 @@ class DetailView(QWidget):
             return
         op = shown.op
         self.head.show_op(shown)
-        self._show_list()
         self._arrange()
         if before is None or before.op.id != op.id:
             allowed = {"token": True, "parts": op.parts_rows != "one", "positions": op.at_positions}
@@ -132,6 +135,8 @@ class DetailView(QWidget):
     def _arrange(self) -> None:
         """The head as there is room for it; of a low table, a row more is worth more than its readout."""
         theme, table = self._ctx.theme, self.table_button.isChecked()
+        if self.shown is not None:
+            self._show_list()
         low = self.height() < theme.px(LOW)
         beside = 0 if self.list.isHidden() else self.list.width() + LIST_GAP
         self.head.arrange((self.width(), self.height()), self.width() - beside, large=self._large, table=table)
@@ -248,7 +253,7 @@ class DetailView(QWidget):
         self.heat.row_axis.always = shape[0] - 1 if self.folded is not None and shape[0] > 1 else None
         # Where it is low, a folded row needs its room more than the numbers of its lines: the readout has them.
         axes = self.folded is None or self.heat.height() >= self._ctx.theme.px(LEAST_AXES)
-        self.heat.options = Options(square=False, axes=axes)
+        self._dress(axes=axes, keys=len(cols) if shape[0] == 1 else 0)
         if self.heat.shape != shape:
             self.heat.clear()
             self.heat.set_shape(*shape)
@@ -259,6 +264,21 @@ class DetailView(QWidget):
             return
         named = cell_names(self._axis(rows=True), rows, shape[0]), cell_names(self._axis(rows=False), cols, shape[1])
         self.table.blocks.set_matrix(shape, named[0][0], named[1][0], numbered=(named[0][1], named[1][1]))
+
+    def _dress(self, *, axes: bool, keys: int) -> None:
+        """`keys`: of one row, that has the tokens it is about over it, whole: they slant less where cells are wide."""
+        theme, heat = self._ctx.theme, self.heat
+        over = theme.px(LEAST_ROW) if keys else 0.0
+        heat.options = Options(
+            square=False, axes=axes, over_least=over, key_beside=LEAST_READOUT, readout=not self._above()
+        )
+        dress_axis(heat.col_axis, heat.options)
+        lying = replace(heat.options, lying=True)
+        if keys:
+            dress_axis(heat.col_axis, lying)
+            if (heat.width() - theme.px(OVERHANG)) / keys >= heat.col_axis.spacing(keys):
+                heat.options = lying
+            dress_axis(heat.col_axis, heat.options)
 
     def _set_colours(self, levels: Levels, *, pooled: bool, beyond: bool = False) -> None:
         """`beyond`: there are values outside the levels."""
@@ -275,8 +295,10 @@ class DetailView(QWidget):
     def _show_list(self) -> None:
         assert self.shown is not None
         op, tokens = self.shown.op, self.shown.op.tokens
+        # Of a row of keys in a low picture, the tokens over it need the room more than the three read most.
+        crowded = op.id == "attn.pattern" and self.height() < self._ctx.theme.px(VERY_LOW)
         for widget in (self.list, self.list_title):
-            widget.setVisible(bool(tokens))
+            widget.setVisible(bool(tokens) and not crowded)
         if not tokens:
             return
         self.list_title.setText(list_title(op))
@@ -304,7 +326,13 @@ class DetailView(QWidget):
 
     def _point(self) -> None:
         """The line that says what the cell pointed at is."""
-        self.readout.set_parts(self._cell_parts())
+        parts = self._cell_parts()
+        self.readout.set_parts(parts)
+        if self._above() and self.shown is not None:
+            if parts and (self.heat.hovered is not None or self.heat.hasFocus()):
+                self.stats.set_parts(parts)
+            elif self.what.key() != "parts":
+                self.head.show_statistics(self.shown)
 
     def _told(self) -> list[tuple[Part, ...]]:
         """What the map's line says, the longest form first: of the cell, or, where that line has them, the statistics
@@ -313,6 +341,10 @@ class DetailView(QWidget):
             return list(self.stats.forms())
         parts = tuple(self._cell_parts())
         return [parts, tuple((text.replace("   ", " "), voice) for text, voice in parts)]
+
+    def _above(self) -> bool:
+        """Whether the line of the statistics has the readout as well: a low picture has no line for it."""
+        return self.head.lowest and not self.head.folded
 
     def _cell_parts(self) -> list[Part]:
         if self.shown is None:

@@ -25,6 +25,7 @@ the second the picture needs the statistics' line as well."""
 STRIP = 480
 """Px at 100 % text of a picture whose own line has room for the statistics beside its colours."""
 GAP = 6
+QWIDGETSIZE_MAX = (1 << 24) - 1
 
 
 class DetailHead(QWidget):
@@ -35,6 +36,8 @@ class DetailHead(QWidget):
         self._theme = theme
         self.folded = False
         """Whether the picture's own line has the statistics."""
+        self.lowest = False
+        self._shape = ""
         self.title = ElidedLabel()
         self.shape = ElidedLabel()
         self.shape.setProperty("role", "hint")
@@ -66,7 +69,7 @@ class DetailHead(QWidget):
         """Says what an operation is."""
         op, words = shown.op, shown.words
         self.title.setText(words.title)
-        self.shape.setText(shape_words(op))
+        self._shape = shape_words(op)
         self.info.set_text(words.title, f"{op.formula}\n\n{words.text}")
         self.formula.setText(op.formula)
         self.what.set_enabled("parts", op.parts_rows != "one")
@@ -83,8 +86,8 @@ class DetailHead(QWidget):
     def arrange(self, size: tuple[int, int], picture: int, *, large: bool, table: bool) -> None:
         """Lays out for a view of that width and height, whose picture is `picture` px wide."""
         theme, (width, height) = self._theme, size
-        low, strip = height < theme.px(LOW), height < theme.px(VERY_LOW)
-        self.folded = strip and not large and not table and picture >= theme.px(STRIP)
+        low, self.lowest = height < theme.px(LOW), height < theme.px(VERY_LOW)
+        self.folded = self.lowest and not table and picture >= theme.px(STRIP)
         needed = QFontMetricsF(self.formula.font()).horizontalAdvance(self.formula.text()) + 24
         beside = low and needed + parts_width(theme, self.stats.shown()) <= width
         self._facts.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
@@ -93,7 +96,11 @@ class DetailHead(QWidget):
         self.formula.setWordWrap(not beside)
         self.formula.setVisible(said)
         self.stats.setVisible(not self.folded)
+        self.shape.setText(f"{self.formula.text()}   {self._shape}" if self.folded and large else self._shape)
         self._place_shape(width, in_head=low, formula=said)
+        if self.shape.isHidden() and self.folded:
+            self.shape.setText(self._shape)
+            self._place_shape(width, in_head=low, formula=said)
 
     def restyle(self) -> None:
         """Fonts after the theme changed."""
@@ -137,8 +144,9 @@ class DetailHead(QWidget):
                 self._row.insertWidget(2, self.shape, 1)
             else:
                 self._lead.addWidget(self.shape)
-        self._row.setStretchFactor(self.title, 0 if in_head and room >= name + shape + 2 * GAP else 1)
-        self.shape.setVisible(room >= name + shape + 2 * GAP if in_head else formula)
+        beside_name = in_head and room >= name + shape + 2 * GAP
+        self.shape.setVisible(beside_name if in_head else formula)
         self.shape.setMinimumWidth(min(shape, width // 2) if not in_head else 0)
         least = taken + GAP + self.what.minimumSizeHint().width()
+        self.title.setMaximumWidth(name if beside_name else QWIDGETSIZE_MAX)
         self.title.setMinimumWidth(max(min(name, width - least), 20))

@@ -18,8 +18,9 @@ from app.widgets.ticks import nice_count
 if TYPE_CHECKING:
     from app.theme import Theme
 
-SLANT, STEEP = 55.0, 90.0
-"""Degrees of the keys' tokens over the horizontal, and where they may take no more width than the matrix has."""
+SLANT, STEEP, LYING = 55.0, 90.0, 35.0
+"""Degrees of the keys' tokens over the horizontal; where they may take no more width than the matrix has; where it has
+little height and wide cells."""
 TICK = 4.0
 GAP = 8.0
 
@@ -117,6 +118,10 @@ class Axis:
             return self.metrics.height() + TICK + 3, longest / 2 + 2
         angle = math.radians(self.slant)
         return longest * math.sin(angle) + GAP + 6, longest * math.cos(angle) + 6
+
+    def room_under(self, height: float) -> float:
+        """Px along a top axis' labels that so many over the matrix leave them: what `size_over` makes of a length."""
+        return (height - GAP - 7) / math.sin(math.radians(self.slant))
 
     def labels(self, *, start: float, extent: float, origin: float, length: float, count: int) -> list[Label]:
         """Labels of the cells `start` … `start + extent` drawn over `length` px from `origin`; none of them touch."""

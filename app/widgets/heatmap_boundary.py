@@ -9,6 +9,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.i18n import tr
+from app.widgets import heatmap_columns
 
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
@@ -39,9 +40,13 @@ def beside_width(heat: HeatMap, options: Options) -> float:
 
 
 def key_width(heat: HeatMap) -> float:
-    """Px of the words behind a piece of their line; 0 where there is no line."""
-    words = QFontMetricsF(heat.theme.font("hint")).horizontalAdvance(boundary_words())
-    return SAMPLE + SAMPLE_GAP + words if has_line(heat) and not heat.options.square else 0.0
+    """Px of the words beside a piece of their line in the colour bar's; 0 where there is no line."""
+    if heat.options.square:
+        return 0.0
+    metrics = QFontMetricsF(heat.theme.font("hint"))
+    if has_line(heat):
+        return SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(boundary_words())
+    return heatmap_columns.key_width(heat)
 
 
 def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
@@ -128,6 +133,7 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
         x = round(area.left() + (cols - heat.view.col) / heat.view.cols * area.width())
         if area.left() - 1 <= x <= area.right() + 0.5:
             _dash(painter, heat, QLineF(x, area.top(), x, area.bottom()))
+    heatmap_columns.paint_words(painter, heat)
     if y is None:
         return
     _dash(painter, heat, QLineF(area.left(), y, area.right(), y))

@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFontMetricsF
 
 from app.widgets.colour_bar import BarText, bar_width
-from app.widgets.heatmap_axes import GAP, SLANT, STEEP, Axis
+from app.widgets.heatmap_axes import GAP, LYING, SLANT, STEEP, Axis
 from app.widgets.heatmap_view import fit_pitch
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
     the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens,
     else just their numbers; `steep`: these stand upright, and take no width beside the matrix; `ruler_share`: of the
-    width, what tokens of a ruler may take at the left; `bar_length`: px of the colour bar at most; `line_beside`: there
-    is room kept at the right for what names the line of the first decode row."""
+    width, what tokens of a ruler may take at the left; `over_least`: px of height at least that tokens over the columns
+    leave the cells, 0: they have a share of the height; `lying`: these slant less; `bar_length`: px of the colour bar
+    at most; `key_beside`: px at 100 % text of the readout at least beside words in its line; `line_beside`: there is
+    room kept at the right for what names the line of the first decode row."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -43,14 +45,17 @@ class Options:
     tokens: Literal["both", "rows", "cols"] = "both"
     tokens_over: bool = True
     steep: bool = False
+    lying: bool = False
+    over_least: float = 0.0
     ruler_share: float = 0.13
     bar_length: float = BAR_LENGTH
+    key_beside: float = READOUT_BRIEF
     line_beside: bool = True
 
 
 def dress_axis(axis: Axis, options: Options) -> None:
     """Makes the axis over the columns as `options` have it."""
-    axis.bare, axis.slant = not options.tokens_over, STEEP if options.steep else SLANT
+    axis.bare, axis.slant = not options.tokens_over, STEEP if options.steep else LYING if options.lying else SLANT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +104,7 @@ def lay_out(
             least = rect.left() + READOUT_LEAST * theme.text_scale + STRIP_GAP + bar_rect.width()
             bar_rect.moveRight(min(bar_rect.right(), max(area.right(), least)))
             readout.setRight(bar_rect.left() - STRIP_GAP)
-            if key and readout.width() - STRIP_GAP - key >= READOUT_BRIEF * theme.text_scale:
+            if key and readout.width() - STRIP_GAP - key >= options.key_beside * theme.text_scale:
                 readout.setRight(readout.right() - STRIP_GAP - key)
                 words = QRectF(readout.right() + STRIP_GAP, bar_rect.top(), key, bar_rect.height())
     return Geometry(
@@ -125,7 +130,10 @@ def _place(
         # A ruler's labels are longer by their number, and the cells need the room more.
         share = options.ruler_share if ruler else max(options.ruler_share, 0.2)
         least = LEAST_ROOM * theme.text_scale
-        row_room, col_room = min(most, rect.width() * share), min(most, max(rect.height() * share, least))
+        row_room, over = min(most, rect.width() * share), rect.height() * share
+        if options.over_least:
+            over = max(over, axes[1].room_under(bottom - 4 - rect.top() - options.over_least))
+        col_room = min(most, max(over, least))
         left, top, overhang = 1.0, 1.0, beside
         if options.axes:
             left = math.ceil(axes[0].longest(row_room, shape[0], ruler=ruler) + GAP + 2)

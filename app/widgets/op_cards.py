@@ -148,7 +148,8 @@ class OpCards(QAbstractScrollArea):
         gives way to figures that had no room."""
         card, hints = self._cards[index], QFontMetricsF(self._theme.font("hint"))
         mono, room = QFontMetricsF(self._theme.font("mono_small")), self._card_width() - 1 - 2 * PADDING - BESIDE
-        for formula in filter(None, (self.formula_line(index), card.brief)):
+        tight = (card.brief or card.formula).replace(" / ", "/").replace(" ⊙ ", "⊙")
+        for formula in filter(None, (self.formula_line(index), card.brief, tight)):
             for part in card.foot.split("   "):
                 if mono.horizontalAdvance(formula) + hints.horizontalAdvance(part) <= room:
                     return formula, part

@@ -17,6 +17,7 @@ from app.export.panel_files import Table
 from app.panels.block_walk import BlockWalkPanel
 from app.panels.block_walk_words import brief_formula
 from app.theme import Theme
+from app.widgets import heatmap_columns
 from app.widgets.folding import fold, strongest
 from app.widgets.heatmap_paint import axis_labels
 from app.widgets.info_button import InfoPopup
@@ -358,7 +359,7 @@ def test_a_low_dock_keeps_the_readout_in_sight_and_a_formula_is_one_line_of_a_ca
         settled(qtbot, panel, bench)
         heat = panel.detail.heat
         readout = heat.geometry_now().readout
-        assert readout.width() > 300
+        assert readout.width() > (300 if heat.geometry_now().key.isNull() else 190)
         assert heat.mapTo(panel, readout.bottomLeft().toPoint()).y() < panel.height()
     font = QFontMetricsF(panel.ctx.theme.font("mono_small"))
     assert panel.walk is not None
@@ -578,3 +579,71 @@ def test_the_lowest_view_gives_the_statistics_line_to_its_picture(qtbot: QtBot, 
     panel._choose(ids(panel).index("attn.mask"))
     settled(qtbot, panel, bench)
     assert "9 of 15 keys visible" in heat.readout_text()
+
+
+PROSE = [
+    "The", "·animal", "·didn", "'t", "·cross", "·the", "·street", "·because", "·it", "·was", "·too", "·tired", "·to",
+    "·original", ".",
+]  # fmt: skip
+
+
+def prose(panel: BlockWalkPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens of the default prompt's length in place of the tiny model's."""
+    tokens = panel.ctx.session.path_tokens()
+    named = tuple(replace(token, piece=piece) for token, piece in zip(tokens, PROSE, strict=True))
+    monkeypatch.setattr(panel.ctx.session, "path_tokens", lambda: named)
+
+
+@pytest.mark.parametrize("size", [(1256, 180), (1380, 209), (1100, 360), (470, 560)])
+@pytest.mark.parametrize("name", ["attn.dots", "attn.mask", "attn.pattern"])
+def test_tokens_over_a_row_of_keys_are_whole_and_cells_are_left(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], name: str
+) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=size)
+    prose(panel, monkeypatch)
+    panel.resize(*size)
+    panel._choose(ids(panel).index(name))
+    settled(qtbot, panel, bench)
+    panel.detail.draw()
+    heat = panel.detail.heat
+    labels, geometry = axis_labels(heat)[1], heat.geometry_now()
+    assert labels and geometry.area.height() >= 16
+    assert all(heat.col_axis.metrics.horizontalAdvance(label.piece) <= geometry.col_room for label in labels)
+    assert len(labels) == len(PROSE) or (size, name) == ((470, 560), "attn.pattern")  # beside its list, every other
+    tops = [heat.col_axis.outline(label, geometry.area.top(), geometry.col_room).boundingRect() for label in labels]
+    assert min(rect.top() for rect in tops) >= 0 and max(rect.right() for rect in tops) <= heat.width()
+    strips = [
+        strip for strip in (geometry.readout, geometry.bar, heatmap_columns.key_place(heat)) if not strip.isNull()
+    ]
+    assert all(strip.top() >= geometry.area.bottom() for strip in strips)
+
+
+def test_the_decode_line_along_the_keys_and_masked_cells_are_named(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(1380, 209))
+    heat = panel.detail.heat
+    for name, masked in (("attn.dots", False), ("attn.mask", True)):
+        panel._choose(ids(panel).index(name))
+        settled(qtbot, panel, bench)
+        assert heat.col_boundary == 12
+        key, on_cells = heatmap_columns.key_place(heat), heatmap_columns.cell_words(heat)
+        assert not key.isNull() and key.right() <= heat.geometry_now().bar.left()
+        assert [said for _, said, _ in on_cells] == (["hidden by the mask"] if masked else [])
+    amber = panel.ctx.theme.palette.amber
+    picture = heat.grab(key.toRect()).toImage()
+    pixels = [picture.pixelColor(x, y) for x in range(picture.width()) for y in range(picture.height())]
+    assert sum(pixel == amber for pixel in pixels) > 20
+    heat.set_options(replace(heat.options, bar=False, readout=False))  # no line to stand in: on the masked cells
+    places = heatmap_columns.cell_words(heat)
+    assert heatmap_columns.key_place(heat).isNull()
+    assert [said for _, said, _ in places] == ["← prefill", "decode →", "masked cells"]
+    line = heat.cell_rect((0, 12)).left()
+    assert places[0][0].right() < line < places[1][0].left()
+
+
+def test_a_low_weights_view_leaves_the_list_for_the_tokens(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(1256, 178))
+    panel._choose(ids(panel).index("attn.pattern"))
+    settled(qtbot, panel, bench)
+    assert not panel.detail.list.isVisible() and panel.detail.head.folded
+    panel.resize(1256, 300)
+    assert panel.detail.list.isVisible() and not panel.detail.head.folded
