@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStackedWidget
 
+from app.amounts import tokens
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
 from app.frame.start_page import StartPage
@@ -31,7 +32,7 @@ from app.notify import Trouble
 if TYPE_CHECKING:
     from app.commands import CommandRegistry
     from app.context import AppContext
-    from app.frame.docks import PanelDock
+    from app.frame.docks import Crowding, PanelDock
     from app.frame.in_use import PanelInUse
     from app.frame.menus import MenuBar
     from app.frame.other_language import OtherLanguage
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 LAYOUT_VERSION = 1
 DEFAULT_SIZE = (1400, 900)
 MINIMUM_SIZE = (720, 480)
-SHORT_WINDOW = 740
+SHORT_WINDOW, LOW_WINDOW = 740, 480
 
 
 class MainWindow(QMainWindow):
@@ -177,7 +178,7 @@ class MainWindow(QMainWindow):
     def _open_docks(self) -> None:
         from app.frame.standard_layout import StandardLayout  # noqa: PLC0415 - after the first paint
 
-        self.standard = StandardLayout(self.area, self.docks, lambda: self._short)
+        self.standard = StandardLayout(self.area, self.docks, lambda: self._crowding)
         self.complete = True
         self.pages.setCurrentWidget(self._absent or self.area)
         self._restore_layout(self.settings.values.layout)
@@ -199,9 +200,10 @@ class MainWindow(QMainWindow):
                 self.area.restoreState(QByteArray(state), LAYOUT_VERSION)
 
     @property
-    def _short(self) -> bool:
-        """Whether there is no room for a row of panels under the others."""
-        return self.height() < self.theme.px(SHORT_WINDOW)
+    def _crowding(self) -> Crowding:
+        from app.frame.docks import Crowding  # noqa: PLC0415 - after the first paint
+
+        return Crowding(sum(self.height() < self.theme.px(height) for height in (SHORT_WINDOW, LOW_WINDOW)))
 
     def layout_text(self) -> str:
         """The docks' places, for the preferences; nothing while they stand as the standard has them."""
@@ -312,7 +314,7 @@ class MainWindow(QMainWindow):
         session = self.ctx.session
         if session.engine_status == "lost":
             why = again(session.engine.message)
-            kept = tr("The prompt, {n} tokens and all settings are kept.", n=session.length)
+            kept = tr("The prompt, {tokens} and all settings are kept.", tokens=tokens(session.length))
             crash = session.engine.crash
             details = (lambda: self.sheets.engine(crash)) if crash else None
             self.banners.engine_lost(f"{why} {kept}", session.restart_engine, details)
@@ -365,8 +367,7 @@ class MainWindow(QMainWindow):
         if not self.complete:
             self.populated.connect(self.rebuild, Qt.ConnectionType.SingleShotConnection)
             return
-        if self._language is None:
-            self._language = OtherLanguage(self)
+        self._language = self._language or OtherLanguage(self)
         self._language.begin()
 
     # messages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import IntEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -294,9 +295,19 @@ def _frame(rect: QRectF, *, square_top: bool) -> QPainterPath:
     return path
 
 
-def place(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: bool = False) -> None:
-    """The standard layout: left column, centre, right, and everything else as tabs below (`short`: in the centre)."""
-    by_area = by_areas(docks, short=short)
+class Crowding(IntEnum):
+    """How little room there is, by the height beside the size of the text."""
+
+    NONE = 0
+    SHORT = 1
+    """None for a row of panels under the others: they are tabs in the centre."""
+    LOW = 2
+    """None for two panels in one column either: they share it as tabs."""
+
+
+def place(window: QMainWindow, docks: Mapping[str, PanelDock], crowding: Crowding = Crowding.NONE) -> None:
+    """The standard layout: left column, centre, right, and everything else as tabs below."""
+    by_area = by_areas(docks, crowding)
     for dock in docks.values():
         dock.setFloating(False)
     row = [by_area[name][0] for name in ("left", "center", "right") if name in by_area]
@@ -317,12 +328,12 @@ def place(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: bool = 
             window.tabifyDockWidget(owners[0], dock)
         if len(owners) > 1:
             owners[0].raise_()
-    share_space(window, docks, short=short)
+    share_space(window, docks, crowding)
 
 
-def share_space(window: QMainWindow, docks: Mapping[str, PanelDock], *, short: bool = False) -> None:
+def share_space(window: QMainWindow, docks: Mapping[str, PanelDock], crowding: Crowding = Crowding.NONE) -> None:
     """Widths and heights of the standard layout, in shares of the window."""
-    by_area = by_areas(docks, short=short)
+    by_area = by_areas(docks, crowding)
     width, height = window.width(), window.height()
     columns = [(by_area[name][0], share) for name, share in COLUMN_SHARES if name in by_area]
     if len(columns) > 1:
@@ -364,10 +375,14 @@ def fitted(shares: Sequence[float], needs: Sequence[int], room: int) -> list[int
     return widths
 
 
-def by_areas(docks: Mapping[str, PanelDock], *, short: bool) -> dict[str, list[PanelDock]]:
+def by_areas(docks: Mapping[str, PanelDock], crowding: Crowding) -> dict[str, list[PanelDock]]:
     """The docks of each area of the standard layout, in order."""
     found: dict[str, list[PanelDock]] = {}
     for dock in docks.values():
-        area = "center" if short and dock.panel.area == "bottom" else dock.panel.area
+        area = dock.panel.area
+        if crowding >= Crowding.SHORT and area == "bottom":
+            area = "center"
+        if crowding >= Crowding.LOW:
+            area = area.removesuffix("_below")
         found.setdefault(area, []).append(dock)
     return found

@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping
 from PySide6.QtCore import QObject, QTimer
 
 from app.frame.dock_room import DockRoom
-from app.frame.docks import DockArea, PanelDock, place, share_space
+from app.frame.docks import Crowding, DockArea, PanelDock, place, share_space
 
 SETTLE_MS = 120
 
 
 class StandardLayout(QObject):
-    """Places `docks` in `area`. `is_short`: whether there is no room for a row of panels under the others.
+    """Places `docks` in `area`. `crowding`: how little room there is.
 
     `own`: a person has moved a separator, floated or dragged a dock, or brought a layout; it is then left alone.
     """
 
-    def __init__(self, area: DockArea, docks: Mapping[str, PanelDock], is_short: Callable[[], bool]) -> None:
+    def __init__(self, area: DockArea, docks: Mapping[str, PanelDock], crowding: Callable[[], Crowding]) -> None:
         super().__init__(area)
-        self._area, self._docks, self._is_short = area, docks, is_short
+        self._area, self._docks, self._crowding = area, docks, crowding
         self.own = False
-        self._placed_short: bool | None = None
+        self._placed_as: Crowding | None = None
         self._settle = QTimer(self)
         self._settle.setSingleShot(True)
         self._settle.setInterval(SETTLE_MS)
@@ -52,18 +52,18 @@ class StandardLayout(QObject):
     def place(self) -> None:
         """Every dock in its standard place; their shares once the area has the size it will have."""
         self.own = False
-        self._placed_short = self._is_short()
-        place(self._area, self._docks, short=self._placed_short)
+        self._placed_as = self._crowding()
+        place(self._area, self._docks, self._placed_as)
         self._settle.start(0)
 
     def _follow(self) -> None:
         if not self.in_force:
             return
-        if self._placed_short == self._is_short():
-            share_space(self._area, self._docks, short=self._is_short())
+        if self._placed_as is self._crowding():
+            share_space(self._area, self._docks, self._crowding())
             return
         front = [dock for dock in self._docks.values() if dock.tabbed and dock.panel.seen()]
         self.place()
         for dock in front:
-            if not self._placed_short:  # among the tabs of a short window the one that was in the centre leads
+            if not self._placed_as:  # among the tabs of a short window the one that was in the centre leads
                 dock.raise_()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QSplitter
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QSplitter, QWidget
 
 from app.commands import Command
 from app.i18n import tr
-from app.panels.attention_controls import AttentionControls
+from app.panels.attention_controls import GAP, AttentionControls
 from app.panels.attention_copy import attention_tables, measure_table
 from app.panels.attention_grid import MapGrid
 from app.panels.attention_map import TITLE, TITLE_GAP, MapView
@@ -89,7 +89,15 @@ class AttentionPanel(Panel):
         self._split.setStretchFactor(0, 1)
         self._split.setStretchFactor(1, 0)
         self.body.addWidget(self.controls)
-        self.body.addWidget(self.pages)
+        self._under = QWidget()
+        self._under.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        under = QHBoxLayout(self._under)
+        under.setContentsMargins(0, 0, 0, 0)
+        under.setSpacing(GAP)
+        under.addWidget(self.pages)
+        under.addWidget(self.controls.stage_below)
+        under.addStretch(1)
+        self.body.addWidget(self._under)
         self.body.addWidget(self._split, 1)
         self._beside, self._instead, self._were_tabs = True, False, False
         self._gain: tuple[object, bool] = (None, False)
@@ -213,6 +221,7 @@ class AttentionPanel(Panel):
             self._instead = False
         self._were_tabs = narrow
         shown = has_run and (self._instead if narrow else self._beside)
+        self._under.setVisible(narrow and has_run)
         self.pages.setVisible(narrow and has_run)
         self.pages.set_key(self.side.page if shown else "matrix")
         self.side.set_bare(bare=narrow)

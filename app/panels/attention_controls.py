@@ -26,7 +26,8 @@ GAP = 6
 
 
 class AttentionControls(QWidget):
-    """Bound both ways to the selection. Where it is narrow the stages become a list and the buttons a menu."""
+    """Bound both ways to the selection. Where it is narrow the stages become a list and the buttons a menu; where even
+    the list's words have no room, `stage_below` has them, which stands under the line."""
 
     exportWanted = Signal()
     gridToggled = Signal()
@@ -40,7 +41,7 @@ class AttentionControls(QWidget):
         self.layer = ValueCombo(theme, tr("Layer"))
         self.head = ValueCombo(theme, tr("Head"))
         self.stage = Segmented(theme, stage_items(), label=tr("Stage"), tips=stage_tips())
-        self.stage_list = ValueCombo(theme, tr("Stage"))
+        self.stage_list, self.stage_below = ValueCombo(theme, tr("Stage")), ValueCombo(theme, tr("Stage"), self)
         self.scale = ValueCombo(theme, tr("Colour scale"))
         self.pin = QPushButton(tr("Pin"))
         self.pin.setCheckable(True)  # one word for both states: a longer one might not fit where it was pressed
@@ -54,7 +55,9 @@ class AttentionControls(QWidget):
         self._row.addStretch(1)
         self._row.addWidget(self.export)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.stage_list.set_choices([Choice(key=key, text=text) for key, text in stage_items()])
+        for box in (self.stage_list, self.stage_below):
+            box.set_choices([Choice(key=key, text=text) for key, text in stage_items()])
+            box.keyChosen.connect(selection.set_stage)
         self.scale.set_choices([
             Choice(key=key, text=text, short=tr("log") if key == "log" else "") for key, text in scale_items()
         ])  # fmt: skip
@@ -66,11 +69,10 @@ class AttentionControls(QWidget):
         self.more.setMenu(self._menu)
         for button in (self.pin, self.export, self.more):
             button.setFixedHeight(theme.px(28))
-        self.more.setFixedWidth(theme.px(32))
+        self.more.setFixedWidth(32)  # at every size of the text: room is dear where that is large
         self.layer.keyChosen.connect(self._choose_layer)
         self.head.keyChosen.connect(selection.set_head)
         self.stage.keyChanged.connect(selection.set_stage)
-        self.stage_list.keyChosen.connect(selection.set_stage)
         self.scale.keyChosen.connect(selection.set_scale)
         self.pin.clicked.connect(self.toggle_pin)
         self.export.clicked.connect(self.exportWanted)
@@ -104,6 +106,8 @@ class AttentionControls(QWidget):
         self.head.set_key(selection.head)
         self.stage.set_key(selection.stage)
         self.stage_list.set_key(selection.stage)
+        self.stage_below.set_key(selection.stage)
+        self.stage_below.setEnabled(self.isEnabled())
         self.scale.set_key(selection.scale)
         self.pin.setChecked(self._is_pinned)
         tip = tr("Keep this head beside the one you choose next, up to four")
@@ -144,7 +148,7 @@ class AttentionControls(QWidget):
 
     def _fit(self) -> None:
         """Gives way, in this order: Pin and Export go into the menu, the stages become a list, the scale goes too,
-        layer and head are numbers."""
+        layer and head are numbers, the stage goes below."""
         room = self.width()
         optional = ((self.pin,), (self.export,), (self.stage,), (self.scale,))
         for box in (self.layer, self.head):
@@ -159,6 +163,10 @@ class AttentionControls(QWidget):
         if sum(map(_width, shown)) + GAP * (len(shown) - 1) > room:
             for box in (self.layer, self.head):
                 box.set_brief(True)
+        below = self.stage_list in shown and sum(map(_width, shown)) + GAP * (len(shown) - 1) > room
+        if below:
+            shown.remove(self.stage_list)
+        self.stage_below.setVisible(below)
         for widget in (self.stage, self.stage_list, self.scale, self.pin, self.export):
             widget.setVisible(widget in shown)
 

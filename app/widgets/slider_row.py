@@ -30,7 +30,7 @@ HANDLE = 12
 NARROW = 250
 """Px at 100 % text of a row whose slider needs every px."""
 NARROW_SPACING = 4
-LEAST_SLIDER = 24
+LEAST_SLIDER = 30
 """Px at 100 % text of a slider under which it has a line of its own."""
 PAGE = 10
 _STEPS = {
@@ -206,6 +206,10 @@ class SliderRow(QWidget):
         self._box.setAccessibleName(label)
         self._reset.setAccessibleName(tr("Reset {label}", label=label))
         self._reset.setToolTip(tr("Back to {value}", value=self._box.text_of(self._mapping.default)))
+
+    def least_width(self) -> int:
+        """Px of the narrowest row that says all: the slider then stands under its words."""
+        return self._label.minimumWidth() + NARROW_SPACING + self._box_width(narrow=True)
 
     def minimumSizeHint(self) -> QSize:
         """What the narrowest row needs, however wide it is: a box that is wider as there is room asks for none."""
