@@ -27,7 +27,7 @@ from app.panels.kv_facts import (
     step_rows,
 )
 from app.session import Topic
-from app.widgets.card_grid import Card, CardGrid, Plan, Slot
+from app.widgets.card_grid import MARGINS, Card, CardGrid, Plan, Slot
 from app.widgets.fact_table import FactTable
 from app.widgets.growth_plot import GrowthPlot
 from model.protocol.figure_requests import ExportKvGrowth
@@ -98,6 +98,7 @@ class KvPanel(Panel):
             if key in cards:
                 self.grid.show_card(key)
         self.grid.chosen.connect(self._keep_card)
+        self.body.setContentsMargins(MARGINS)
         self.body.addWidget(self.grid, 1)
         self._asked: object = None
         self._shown: tuple[KvReply, Arrays] | None = None

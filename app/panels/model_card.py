@@ -25,9 +25,10 @@ from app.panels.model_card_words import (
 from app.panels.model_outline import outline_lines, outline_of
 from app.session import Topic
 from app.widgets.block_drawing import BlockDrawing, DrawingPage
-from app.widgets.card_grid import Card, CardGrid, Plan, Slot
+from app.widgets.card_grid import MARGINS, TOOL_HEAD, Card, CardGrid, Plan, Slot
 from app.widgets.fact_sheet import FactSheet
 from app.widgets.fact_table import FactTable
+from app.widgets.table_style import HEADER, LEAST_ROW
 from model.protocol.card_requests import GetModelCard, ModelCardReply
 from model.protocol.engine_requests import SelfCheck, SelfCheckReply
 
@@ -95,10 +96,19 @@ class ModelPanel(Panel):
             "checks": (Card(theme, tr("self-check"), self.checks, tool=self.check_all), tr("Self-check")),
         }
         self.grid = CardGrid(theme, cards, plan, label=tr("What is shown"))
+        self.body.setContentsMargins(MARGINS)
+        cards["checks"][0].lead = self._lead
         self.body.addWidget(self.grid, 1)
         self._asked: object = None
         self._checking: Any = None
         theme.changed.connect(self._fit_button)
+
+    def _lead(self, height: int) -> int:
+        """See Card: where not all checks would be in sight, their titles stand on the line of caption and button."""
+        table, px = self.checks, self.ctx.theme.px
+        low = 0 < height < px(TOOL_HEAD) + 2 + px(HEADER) + len(table.rows) * px(LEAST_ROW)
+        table.set_head(TOOL_HEAD if low else HEADER, shared=low)
+        return table.figures_width() if low else 0
 
     def _fit_button(self) -> None:
         self.check_all.setFixedHeight(self.ctx.theme.px(26))
@@ -204,6 +214,7 @@ class ModelPanel(Panel):
         session = self.ctx.session
         found = session.self_check
         self.checks.set_rows(check_rows(found.rows if found else ()), check_columns())
+        self.grid.look_again()
         self.check_all.setEnabled(session.run is not None)
         self.check_all.setText(tr("Cancel") if self._checking is not None else tr("Check all"))
         card = self.grid.cards["checks"]

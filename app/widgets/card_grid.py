@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QRect, QSize, Signal
+from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -19,6 +19,8 @@ from app.widgets.folding_segmented import FoldingSegmented
 if TYPE_CHECKING:
     from app.theme import Theme
 
+MARGINS = QMargins(12, 8, 12, 6)
+"""Of a panel whose body is a grid: at the bottom as little as tells cards from the edge."""
 GAP, ROW_GAP, HEAD, TOOL_HEAD = 20, 10, 24, 28
 LEAST_WIDTH = 240
 """Px at any size of text: a panel that needs more than the window has would lie over its neighbour."""
@@ -61,7 +63,10 @@ class Card(QWidget):
     ) -> None:
         super().__init__()
         self._theme, self.title, self.body, self.tool, self._tells = theme, title, body, tool, tells
-        self._shared = False
+        self._shared, self._inset = False, 0
+        self.lead: Callable[[int], int] = lambda _height: 0
+        """Given the px of its height: px at the right that a table's titles take of the caption's line, which is theirs
+        then; 0 where they have a line of their own."""
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
@@ -82,13 +87,36 @@ class Card(QWidget):
         """Under a switch, which names it, there is a caption only where there is the `height`: a little for one that
         tells more, a lot for any."""
         self._shared = shared and height < self._theme.px(TELLS_FROM if self._tells else NAMED_FROM)
+        inset = 0 if shared else self.lead(height)
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        if inset and not self._inset:
+            column.removeWidget(self.caption)
+        elif self._inset and not inset:
+            column.insertWidget(0, self.caption)
+        self._inset = inset
         self._fit()
+
+    @property
+    def inset(self) -> int:
+        """Px that the caption and the tool keep from the right."""
+        return self._inset
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay_over()
+
+    def _lay_over(self) -> None:
+        if self._inset:
+            self.caption.setGeometry(0, 0, max(self.width() - self._inset, 0), self.caption.height())
+            self.caption.raise_()
 
     def _fit(self) -> None:
         self.caption.setFixedHeight(self._theme.px(HEAD if self.tool is None else TOOL_HEAD))
         room = self.tool.sizeHint().width() + 8 if self.tool is not None else 0
         self.caption.setContentsMargins(0, 0, room, 0)
         self.caption.setVisible(not self._shared and bool(self.title))
+        self._lay_over()
 
 
 class CardGrid(QWidget):
@@ -127,6 +155,10 @@ class CardGrid(QWidget):
         """Brings a card to the front of the place it shares."""
         self._clock += 1
         self._front[key] = self._clock
+        self._arrange()
+
+    def look_again(self) -> None:
+        """A card needs another room."""
         self._arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -190,15 +222,16 @@ class CardGrid(QWidget):
     def _put(self, card: Card, rect: QRect, below: QRect, taken: int, *, front: bool, shared: bool) -> None:
         """A card `below` a switch that has `taken` px of `rect`'s first line; a tool that has no room beside that is on
         the next line."""
+        card.set_shared(shared=shared, height=below.height())
         if card.tool is not None:
             size, high, top = card.tool.sizeHint(), self._theme.px(TOOL_HEAD), rect.top()
             if taken and taken + size.width() > rect.width():
                 top, below = below.top(), below.adjusted(0, high + 4, 0, 0)
-            corner = QPoint(rect.right() + 1 - size.width(), top + (high - size.height()) // 2)
+                card.set_shared(shared=shared, height=below.height())
+            corner = QPoint(rect.right() + 1 - size.width() - card.inset, top + (high - size.height()) // 2)
             card.tool.setGeometry(QRect(corner, size))
             card.tool.setVisible(front)
             card.tool.raise_()
-        card.set_shared(shared=shared, height=below.height())
         card.setGeometry(below)
         card.setVisible(front)
 

@@ -55,6 +55,8 @@ class FactModel(SheetModel):
         self.rows: tuple[Row, ...] = ()
         self.cut: frozenset[int] = frozenset()
         """Columns that are narrower than their widest text."""
+        self.headed = False
+        """Whether something else stands over the columns of words."""
 
     def set_rows(self, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
         """Replaces the rows; says whether anything changed."""
@@ -76,7 +78,7 @@ class FactModel(SheetModel):
         return len(self.rows)
 
     def titles(self) -> tuple[str, ...]:
-        return tuple(column.title for column in self.columns)
+        return tuple("" if column.left and self.headed else column.title for column in self.columns)
 
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if self.columns[column].left else Qt.AlignmentFlag.AlignRight
@@ -171,6 +173,20 @@ class FactTable(QTableView):
     def _copy(self, row: int) -> None:
         lines = self.as_lines() if row < 0 else [self.as_lines(header=False)[row]]
         QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in lines))
+
+    def set_head(self, height: int, *, shared: bool) -> None:
+        """Px at 100 % text of the line of titles. `shared`: something else stands there over the words, whose title is
+        not shown then."""
+        if shared != self._model.headed:
+            self._model.headed = shared
+            self._model.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._model.columns) - 1)
+        self._dress.set_head(height)
+
+    def figures_width(self) -> int:
+        """Px at the right that figures and their titles take, with the bar where rows are out of sight."""
+        columns, bar = self._model.columns, self.verticalScrollBar()
+        figures = sum(self._needed(i) for i, column in enumerate(columns) if not column.left and not column.bar)
+        return figures + (bar.sizeHint().width() if bar.maximum() else 0)
 
     def needed_width(self) -> int:
         """Px in which nothing is cut: bars as narrow as they get."""

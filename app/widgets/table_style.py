@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Index = QModelIndex | QPersistentModelIndex
 NO_PARENT = QModelIndex()
-ROW, LEAST_ROW, HEADER = 21, 19, 22
+ROW, LEAST_ROW, HEADER, LEAST_HEADER = 21, 19, 22, 15
 """Px at 100 % text."""
 MOST_LOOKS = 3
 """Times in a row that heights are set: a bar that comes with one and goes with the other would never end."""
@@ -284,7 +284,7 @@ class Dress(QObject):
     def __init__(self, table: QTableView, theme: Theme, *, fills: bool) -> None:
         super().__init__(table)
         self._table, self._theme, self._fills = table, theme, fills
-        self._titled = True
+        self._titled, self._head = True, HEADER
         self._fitted: tuple[int, int] | None = None
         self._setting = self._asked = False
         theme.changed.connect(self.restyle)
@@ -301,6 +301,12 @@ class Dress(QObject):
         """Whether columns have titles: without, the header is no higher than the px that rows leave over."""
         if titled != self._titled:
             self._titled = titled
+            self.fit()
+
+    def set_head(self, height: int) -> None:
+        """Px at 100 % text of the titles, `HEADER` or what stands on their line."""
+        if height != self._head:
+            self._head = height
             self.fit()
 
     def restyle(self) -> None:
@@ -331,9 +337,12 @@ class Dress(QObject):
         """Px of a row and of the header."""
         table, px, across = self._table, self._theme.px, self._table.horizontalScrollBar()
         scrolls = table.horizontalScrollBarPolicy() != Qt.ScrollBarPolicy.ScrollBarAlwaysOff and across.maximum() > 0
-        base = px(HEADER) if self._titled else 0
+        base = px(self._head) if self._titled else 0
+        give = base - px(LEAST_HEADER) if self._head == HEADER else 0
         room = table.height() - base - (across.sizeHint().height() if scrolls else 0)
         count = table.model().rowCount()
+        if 0 < count * px(LEAST_ROW) - room <= give:  # titles give way to a row
+            base, room = base + room - count * px(LEAST_ROW), count * px(LEAST_ROW)
         height = rows_in(room, count, row=px(ROW), least=px(LEAST_ROW))
         spare = max(room, height) % height if count * height > room else 0
         return height, base + spare

@@ -19,6 +19,7 @@ from app.panels.kv_contents import what_captions
 from app.theme import Theme
 from app.widgets.growth_words import SWATCH, legend
 from app.widgets.heatmap_boundary import boundary_words, words_place
+from app.widgets.table_style import LEAST_ROW
 from app.widgets.units import amount
 from model.loading import LoadedModel
 from model.protocol.kv_requests import GetKv, GetKvContents, MeasureRecompute
@@ -416,3 +417,13 @@ def test_no_name_and_no_figure_is_cut(qtbot: QtBot, tmp_path: Path, size: tuple[
             if key != "heads":  # its rows are few
                 table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
             assert table.needed_width() <= table.viewport().width(), (key, table.accessibleName())
+
+
+def test_the_tables_of_a_low_panel_have_every_row_in_sight(qtbot: QtBot, tmp_path: Path) -> None:
+    """In a window of 1280 × 800 in Chinese; the intensity was hidden."""
+    panel, _bench, _run = shown(qtbot, tmp_path, size=(1262, 175))
+    for key, table in {"phases": panel.phases, "step": panel.step}.items():
+        panel.grid.show_card(key)
+        qtbot.wait(20)
+        assert table.isVisible() and len(table.rows) == 6
+        assert table.verticalScrollBar().maximum() == 0 and table.rowHeight(5) >= LEAST_ROW

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
@@ -24,9 +24,10 @@ from app.theme import Theme
 from app.widgets.block_drawing import LOW, TWO_LINES
 from app.widgets.fact_sheet import BREAK
 from app.widgets.fact_table import FactTable
+from app.widgets.table_style import LEAST_ROW
 from model.loading import LoadedModel
 from model.protocol.card_requests import GetModelCard
-from model.protocol.engine_requests import CatalogueEntry, CheckRow, SelfCheck
+from model.protocol.engine_requests import CatalogueEntry, CheckRow, SelfCheck, SelfCheckReply
 from model.views.model_card import model_card
 from tests.app.model_bench import ModelBench
 from tests.app.saving import save
@@ -321,6 +322,27 @@ def test_a_panel_beside_others_has_all_words_and_every_table_whole(qtbot: QtBot,
         panel.grid.show_card(key)
         qtbot.waitUntil(lambda table=table: table.isVisible())  # type: ignore[misc]
         assert table.verticalScrollBar().maximum() == 0, key
+
+
+@pytest.mark.parametrize("height", [176, 209])
+def test_low_or_not_all_checks_made_at_once_are_in_sight(qtbot: QtBot, tmp_path: Path, height: int) -> None:
+    """At 1280 × 800 two of seven were not; there the titles stand on the line of the caption and the button."""
+    panel, _bench = shown(qtbot, tmp_path, family("llama"), (1262, height))
+    names = ("fused", "shown", "sums", "rope", "sampler", "blocks", "keys")
+    rows = tuple(CheckRow(name=name, title=name, ok=True, error=8.5e-6, bound=1e-4) for name in names)
+    panel.ctx.session.facts.take_check(SelfCheckReply(rows=rows))
+    table, card = panel.checks, panel.grid.cards["checks"]
+    qtbot.waitUntil(lambda: len(table.rows) == len(names))
+    qtbot.wait(20)
+    assert table.verticalScrollBar().maximum() == 0 and table.rowHeight(0) >= LEAST_ROW
+    assert bool(card.inset) == (height < 200)
+    assert table.as_lines()[0] == ["", "compared", "error", "bound"]
+    header, button = table.horizontalHeader(), panel.check_all
+    first = header.mapTo(panel, QPoint(header.sectionViewportPosition(2), 0)).x()
+    places = [QRect(w.mapTo(panel, QPoint()), w.size()) for w in (card.caption, button)]
+    assert not card.inset or (button.geometry().right() + panel.grid.x() < first and places[0].right() < first)
+    assert card.caption.isVisible() and card.caption.contentsMargins().right() >= button.width()
+    assert panel.grid.rect().contains(button.geometry())
 
 
 def test_no_check_s_name_is_cut_in_chinese(qtbot: QtBot) -> None:
