@@ -232,12 +232,12 @@ class PromptPanel(Panel):
         run = session.run_id if follows else None
         # A run opens at its start, also while the steps it was asked for are added; later steps are followed.
         follow = run is not None and run == self._followed
+        self.strip.set_differs(branch_point(session) if follows else None)
         self.strip.set_tokens(pieces, ids=ids, first_decode=first_decode, groups=groups, follow=follow)
         if not session.busy:
             self._followed = run
         if not follows and pieces and self.edit.hasFocus():
             self.strip.reveal(self._token_at_caret(tokens))
-        self.strip.set_differs(branch_point(session) if follows else None)
 
     def _show_tints(self) -> None:
         """Tints behind the tokens: what the query reads, or entropy or surprisal over the run."""
@@ -328,6 +328,8 @@ class PromptPanel(Panel):
                 unit += self._unit(before)
                 position = bisect.bisect_right(prompt.tokens, unit, key=lambda token: self._unit(token.start)) - 1
         self._on_hover(position)
+        if position >= 0:
+            self.strip.reveal(position)
         if not self._follows_run():
             self.strip.set_hovered(position if position >= 0 else None)
 

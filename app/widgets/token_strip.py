@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 GAP, ROW_GAP, TIGHT_GAP, PADDING, RADIUS = 4, 4, 2, 4, 4
+SIGN, SIGN_GAP, SIGN_EDGE = 4.0, 2.0, 2.5
+"""Px inside the sign of a branch, after it, and round it in its chip."""
+EDGE = 0.5
+"""Opacity of the amber edge of tokens that are others than in another branch."""
 Key = Qt.Key
+
+
+def sign_words() -> str:
+    """What the sign of a branch says."""
+    return tr("branch")
 
 
 class TokenLike(Protocol):
@@ -162,10 +171,11 @@ class TokenStrip(PointedSheet[int]):
             self.viewport().update()
 
     def set_differs(self, first: int | None) -> None:
-        """From this position on the text differs from another branch: in the accent's colour, and underlined."""
+        """From this position on the text differs from another branch: its first token has a sign that says so, and all
+        of them an edge in their colour."""
         if first != self._differs:
             self._differs = first
-            self.viewport().update()
+            self._relayout()
 
     # geometry
 
@@ -176,6 +186,14 @@ class TokenStrip(PointedSheet[int]):
         bottom = float(layout.tops[row + 1]) - self._gap - self._top
         height = self._chip_height()
         return QRectF(float(layout.left[index]), bottom - height, float(layout.width[index]), height)
+
+    def sign_rect(self) -> QRectF:
+        """Where the sign of the branch is drawn, in the viewport; null without one."""
+        if self._differs is None or not 0 <= self._differs < len(self._pieces):
+            return QRectF()
+        chip = self.chip_rect(self._differs)
+        width = self._sign_width(self._differs) - SIGN_GAP
+        return QRectF(chip.left() + SIGN_EDGE, chip.top() + SIGN_EDGE, width, chip.height() - 2 * SIGN_EDGE)
 
     def thing_at(self, point: QPointF) -> int | None:
         if not self._pieces:
@@ -255,10 +273,13 @@ class TokenStrip(PointedSheet[int]):
             self.tokenClicked.emit(target)
 
     def tip_of(self, thing: int) -> str:
-        """Position and id of a token."""
+        """Position and id of a token, and that it begins a branch."""
+        said = tr("position {position:,}", position=thing)
         if thing < len(self._ids):
-            return tr("position {position:,} · id {id}", position=thing, id=self._ids[thing])
-        return tr("position {position:,}", position=thing)
+            said = tr("position {position:,} · id {id}", position=thing, id=self._ids[thing])
+        if thing == self._differs:
+            said += "\n" + tr("from here on the text is another than in the other branches")
+        return said
 
     def tip_rect(self, thing: int) -> QRect:
         return self.chip_rect(thing).toRect()
@@ -286,10 +307,17 @@ class TokenStrip(PointedSheet[int]):
     def _paint_chip(self, painter: QPainter, index: int) -> None:
         colours = self._theme.palette
         rect = self.chip_rect(index)
-        fill = QColor(colours.hover if index == self.hovered else colours.raised)
+        differs = self._differs is not None and index >= self._differs
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(fill)
+        painter.setBrush(colours.hover if index == self.hovered else colours.panel if differs else colours.raised)
         painter.drawRoundedRect(rect, RADIUS, RADIUS)
+        if differs:
+            edge = QColor(colours.amber)
+            edge.setAlphaF(EDGE)
+            painter.setPen(QPen(edge, 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
+            painter.setPen(Qt.PenStyle.NoPen)
         strength = self._strength(index)
         if strength > 0:
             tint = QColor(getattr(colours, self._tint_colour))
@@ -307,19 +335,33 @@ class TokenStrip(PointedSheet[int]):
             )
             painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
         generated = self._first_decode is not None and index >= self._first_decode
-        differs = self._differs is not None and index >= self._differs
-        painter.setPen(colours.accent if differs else colours.amber if generated else colours.text)
-        inside = rect.adjusted(PADDING, 0, -PADDING + 1, 0)
+        sign = self._sign_width(index)
+        if sign:
+            self._paint_sign(painter, self.sign_rect())
+        painter.setPen(colours.amber if generated else colours.text)
+        inside = rect.adjusted(PADDING + sign, 0, -PADDING + 1, 0)
         piece = self._pieces[index]
         if self._widths[piece] > inside.width() + 0.5:
             piece = painter.fontMetrics().elidedText(piece, Qt.TextElideMode.ElideMiddle, int(inside.width()))
         painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, piece)
-        if differs:  # a line too: not by colour alone
-            painter.setPen(QPen(colours.accent, 1.5))
-            painter.drawLine(
-                QPointF(rect.left() + PADDING, rect.bottom() - 2.5),
-                QPointF(rect.right() - PADDING, rect.bottom() - 2.5),
-            )
+
+    def _paint_sign(self, painter: QPainter, rect: QRectF) -> None:
+        """The word "branch" on amber, before the first token that is another one there."""
+        colours = self._theme.palette
+        painter.save()
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colours.amber)
+        painter.drawRoundedRect(rect, RADIUS - 1, RADIUS - 1)
+        painter.setPen(colours.panel)
+        painter.setFont(self._theme.font("hint"))
+        painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, sign_words())
+        painter.restore()
+
+    def _sign_width(self, index: int) -> float:
+        """Px of the sign and the gap after it, 0 on all tokens but the first that differs."""
+        if index != self._differs:
+            return 0.0
+        return QFontMetricsF(self._theme.font("hint")).horizontalAdvance(sign_words()) + 2 * SIGN + SIGN_GAP
 
     def _paint_group(self, painter: QPainter, group: Group) -> None:
         """The characters over their bytes, with a bracket."""
@@ -356,8 +398,11 @@ class TokenStrip(PointedSheet[int]):
                 widths[piece] = metrics.horizontalAdvance(piece)
             glue = [i for group in self._groups for i in range(group.first + 1, group.last + 1)]
             tall = [i for group in self._groups for i in range(group.first, group.last + 1)]
+            taken = np.fromiter((widths[piece] for piece in self._pieces), np.float64, len(self._pieces)) + 2 * PADDING
+            if self._differs is not None and self._differs < len(taken):
+                taken[self._differs] += self._sign_width(self._differs)
             self._flow = flow(
-                np.fromiter((widths[piece] for piece in self._pieces), np.float64, len(self._pieces)) + 2 * PADDING,
+                taken,
                 line=max(20.0, self.viewport().width() - 1.0),
                 gap=GAP,
                 row_height=self._chip_height(),

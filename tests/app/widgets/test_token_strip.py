@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.flow import flow
-from app.widgets.token_strip import Group, TokenStrip, groups_of
+from app.widgets.token_strip import SIGN_GAP, Group, TokenStrip, groups_of
 from model.protocol.values import Token
 
 PIECES = "The ·animal ·didn 't ·cross ·the ·street ⟨E4⟩ ⟨BD⟩ ⟨A0⟩ ·because ·it ·was ·too ·tired".split()  # noqa: SIM905
@@ -97,26 +97,45 @@ def test_setters_emit_nothing(strip: TokenStrip) -> None:
     assert seen == []
 
 
-def test_what_differs_from_another_branch_has_its_colour_and_a_line(strip: TokenStrip) -> None:
-    accent, amber = strip._theme.palette.accent, strip._theme.palette.amber
+def test_what_differs_from_another_branch_has_an_edge_and_its_first_token_a_sign(strip: TokenStrip) -> None:
+    palette = strip._theme.palette
 
-    def inks(index: int) -> tuple[int, int]:
-        """Pixels of a chip's letters in the accent's colour and in the generated tokens', its lowest rows left out."""
-        rect = strip.chip_rect(index).toRect().adjusted(0, 0, 0, -5)
-        image = strip.viewport().grab(rect).toImage()
+    def inks(rect: QRectF) -> dict[str, int]:
+        image = strip.viewport().grab(rect.toRect()).toImage()
         at = [image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height())]
-        return tuple(sum(_near(pixel, colour) for pixel in at) for colour in (accent, amber))  # type: ignore[return-value]
+        names = ("accent", "amber", "raised")
+        return {name: sum(_near(pixel, getattr(palette, name), 8) for pixel in at) for name in names}
 
-    assert inks(13)[0] == 0 < inks(13)[1]
-    strip.set_differs(13)
-    assert inks(13)[1] == 0 < inks(13)[0]
-    assert inks(12)[0] == 0 < inks(12)[1]
+    def edged(index: int) -> bool:
+        """Whether a chip's left side is amber all along, and its ground the panel's."""
+        image = strip.viewport().grab(strip.chip_rect(index).toRect()).toImage()
+        rows = range(5, image.height() - 5)
+        warm = [
+            any(pixel.red() > pixel.blue() + 30 for pixel in (image.pixelColor(x, y) for x in (0, 1))) for y in rows
+        ]
+        return all(warm) and _near(image.pixelColor(image.width() - 4, 4), palette.panel, 3)
+
+    first, narrow = 13, strip.chip_rect(13).width()
+    assert not edged(first + 1) and strip.sign_rect().isNull()
+    strip.set_differs(first)
+    assert strip.chip_rect(first).contains(strip.sign_rect())
+    assert strip.chip_rect(first).width() == pytest.approx(narrow + strip.sign_rect().width() + SIGN_GAP)
+    assert inks(strip.sign_rect())["amber"] > 0.4 * strip.sign_rect().width() * strip.sign_rect().height()
+    text = strip.chip_rect(first)
+    text.setLeft(strip.sign_rect().right() + 2)
+    seen = inks(text)
+    assert seen["accent"] == 0 < seen["amber"]  # blue is for what is chosen
+    for index in (first, first + 1, len(PIECES) - 1):
+        assert edged(index)
+    assert not edged(first - 1)
+    assert "another than in the other branches" in strip.tip_of(first)
+    assert "\n" not in strip.tip_of(first + 1)
     strip.set_differs(None)
-    assert inks(13)[0] == 0
+    assert not edged(first + 1) and strip.chip_rect(first).width() == narrow
 
 
-def _near(one: QColor, other: QColor) -> bool:
-    return max(abs(one.red() - other.red()), abs(one.green() - other.green()), abs(one.blue() - other.blue())) < 40
+def _near(one: QColor, other: QColor, within: int = 40) -> bool:
+    return max(abs(one.red() - other.red()), abs(one.green() - other.green()), abs(one.blue() - other.blue())) < within
 
 
 def test_keys_walk_the_tokens(strip: TokenStrip, qtbot: QtBot) -> None:
