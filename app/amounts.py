@@ -1,6 +1,8 @@
-"""Bytes and progress in words that fit a status line."""
+"""Bytes, tokens and progress in words that fit a status line."""
 
 from __future__ import annotations
+
+from app.i18n import tr
 
 
 def progress_amount(done: int, total: int, unit: str) -> str:
@@ -8,6 +10,11 @@ def progress_amount(done: int, total: int, unit: str) -> str:
     if unit in {"B", "byte", "bytes"}:
         return f"{size(done)} / {size(total)}" if total else size(done)
     return f"{done:,} / {total:,} {unit}" if total else f"{done:,} {unit}"
+
+
+def tokens(n: int) -> str:
+    """So many tokens, in words."""
+    return tr("1 token") if n == 1 else tr("{n} tokens", n=f"{n:,}")
 
 
 def size(count: float) -> str:

@@ -215,7 +215,7 @@ def cost_parts(session: Session, *, short: int, apart: bool = False) -> Form:
     steps = len(run.path)
     speed = f"{1000 / session.decode_ms:.1f}" if session.decode_ms else "–"
     prefill = (
-        ("PREFILL ", "green"),
+        (tr("PREFILL") + " ", "green"),
         (f"{run.n_prompt:,}", "strong"),
         (tok, "secondary"),
         (_ms(run.prefill_ms), "strong"),
@@ -223,11 +223,11 @@ def cost_parts(session: Session, *, short: int, apart: bool = False) -> Form:
     )
     decode = (
         (space, "secondary"),
-        ("DECODE ", "amber"),
+        (tr("DECODE") + " ", "amber"),
         (f"{steps:,}", "strong"),
         (tok, "secondary"),
         (speed, "strong"),
-        (" tok/s" if short < 2 else "/s", "secondary"),
+        (f" {tr('tok/s')}" if short < 2 else "/s", "secondary"),
     )
     context = (
         (("" if short >= 4 else space) + (f"{tr('context')} " if short in {0, 4} else ""), "secondary"),

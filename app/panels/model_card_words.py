@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.amounts import tokens
 from app.i18n import tr
 from app.panels.feed_forward_words import activation_name
 from app.widgets.fact_table import Cell, Column, Row
@@ -222,7 +223,7 @@ def cost_rows(reply: ModelCardReply, model: ModelInfo) -> list[Row]:
         (tr("KV cache a token"), f"{reply.kv_bytes_per_token:,} B", False,
          tr("2·L·K·D·bytes; as MHA {mha} B, as MQA {mqa} B", mha=f"{reply.kv_bytes_per_token_mha:,}",
             mqa=f"{reply.kv_bytes_per_token_mqa:,}")),
-        (tr("prefill of {n} tokens", n=f"{reply.prefill_tokens:,}"), amount(reply.prefill_flops, "FLOP"), False,
+        (tr("prefill of {tokens}", tokens=tokens(reply.prefill_tokens)), amount(reply.prefill_flops, "FLOP"), False,
          twice),
         (tr("prefill, per token"), amount(per_token, "FLOP"), False, twice),
         (tr("decode, next token"), amount(reply.decode_flops, "FLOP"), False, twice),

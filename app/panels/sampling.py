@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.export.panel_files import Table
+    from app.widgets.readout import Part
     from model.protocol.run_requests import DistributionReply, StageInfo
     from model.protocol.values import Candidate
     from model.protocol.wire import Request
@@ -157,7 +158,7 @@ class SamplingPanel(Panel):
         self._rows = rows
         if reply is not self._shown:  # where a run has just begun, what is on the screen is still of the one before
             self._shown, self._place = reply, (self.ctx.session.run_id, reply.node)
-        self.table.set_candidates(rows, reply.would_pick, place=self._place)
+        self.table.set_candidates(rows, reply.would_pick, place=self._place, among=reply.candidates)
         self.search.setProperty("bad", bool(self.search.text().strip()) and not found)
         self.search.style().polish(self.search)
         searched = self.ctx.session.sampling.searched
@@ -170,7 +171,10 @@ class SamplingPanel(Panel):
         brief = tr("greedy") if settings.greedy else f"u = {reply.draw:.4f}"
         how = brief if settings.greedy else f"{tr('draw')} {brief}"
         word = (reply.would_pick.piece, "strong")
+        taken = self._taken(reply)
         self.draw.set_parts(
+            *([((f"{how} → {tr('would pick')} ", "secondary"), word, *taken)] if taken else []),
+            *([((f"{brief} → ", "secondary"), word, (f" · {tr('took')} ", "secondary"), taken[1])] if taken else []),
             ((f"{how} → {tr('would pick')} ", "secondary"), word),
             ((f"{brief} → ", "secondary"), word),
             (("→ ", "secondary"), word),
@@ -181,6 +185,15 @@ class SamplingPanel(Panel):
                 raw=f"{reply.entropy_raw:.2f}", final=f"{reply.entropy:.2f}", n=f"{reply.kept:,}",
             )
         )  # fmt: skip
+
+    def _taken(self, reply: DistributionReply) -> tuple[Part, ...]:
+        """Where the run went on with another token than these settings pick: which, and how it was chosen."""
+        session = self.ctx.session
+        ahead = session.nodes_ahead() if reply.node == session.current_node else ()
+        if not ahead or ahead[0].token_id == reply.would_pick.id:
+            return ()
+        how = tr("greedy") if ahead[0].settings.greedy else f"T {ahead[0].settings.temperature:g}"
+        return ((f" · {tr('the run took')} ", "secondary"), (ahead[0].piece, "strong"), (f" ({how})", "secondary"))
 
     # widgets → state
 

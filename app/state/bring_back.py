@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QDateTime, QLocale, QObject, Qt
 
+from app.amounts import tokens
 from app.i18n import tr
 from app.notify import WayOut
 from app.plain import one_line
@@ -63,7 +64,7 @@ class Lost:
         text = one_line(self.saved.prompt, BEGINNING)
         time_of = QDateTime.fromSecsSinceEpoch(int(self.when))
         when = QLocale().toString(time_of, QLocale.FormatType.ShortFormat)
-        return tr("“{text}”, run of {n} tokens, {when}", text=text, n=f"{self.n_tokens:,}", when=when)
+        return tr("“{text}”, run of {tokens}, {when}", text=text, tokens=tokens(self.n_tokens), when=when)
 
 
 def offer_lost(
@@ -216,14 +217,14 @@ class BringBack(QObject):
             )
             return
         [lost] = self._lost
-        n = f"{lost.n_tokens:,}"
+        n = tokens(lost.n_tokens)
         self._text = tr(
-            "The last window ended without being closed. Its prompt and its run of {n} tokens were kept.", n=n
+            "The last window ended without being closed. Its prompt and its run of {tokens} were kept.", tokens=n
         )
         if lost.number > 1:
             self._text = tr(
-                "Window {number} ended without being closed. Its prompt and its run of {n} tokens were kept.",
-                number=lost.number, n=n,
+                "Window {number} ended without being closed. Its prompt and its run of {tokens} were kept.",
+                number=lost.number, tokens=n,
             )  # fmt: skip
         self._notify.propose(
             self._text,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.amounts import tokens
 from app.engine import LOST
 from app.i18n import tr
 from app.notify import Trouble, WayOut
@@ -229,8 +230,8 @@ class LostRun:
         if self.kept is None or busy or not session.desk.reopened:
             return
         words = tr(
-            "The model's vocabulary is another than before: the run of {n} tokens could not be made again.",
-            n=f"{positions(self.kept):,}",
+            "The model's vocabulary is another than before: the run of {tokens} could not be made again.",
+            tokens=tokens(positions(self.kept)),
         )  # fmt: skip
         session.notify.tell(words)
 

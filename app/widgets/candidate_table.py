@@ -63,23 +63,23 @@ class CandidateModel(SheetModel):
         self.names_ghost = False
         """Whether the bars' title says what the grey ones are, as the column of those figures would."""
 
-    def set_candidates(self, rows: Sequence[Candidate], pick: int | None) -> None:
-        """`pick`: the id the step's draw falls on."""
+    def set_candidates(self, rows: Sequence[Candidate], pick: int | None, among: Sequence[Candidate] = ()) -> None:
+        """`pick`: the id the step's draw falls on. Bars are as long as among all of `among`."""
         if len(rows) != len(self._rows):
             self.beginResetModel()
-            self._take(rows, pick)
+            self._take(rows, pick, among)
             self.endResetModel()
             return
         before = self._columns()
-        self._take(rows, pick)
+        self._take(rows, pick, among)
         # A slider moves: selection and scroll position stay, and columns that say the same are not painted again.
         for column, (was, looks) in enumerate(zip(before, self._columns(), strict=True)):
             if was != looks:
                 self.dataChanged.emit(self.index(0, column), self.index(len(rows) - 1, column))
 
-    def _take(self, rows: Sequence[Candidate], pick: int | None) -> None:
+    def _take(self, rows: Sequence[Candidate], pick: int | None, among: Sequence[Candidate]) -> None:
         self._rows, self._pick = tuple(rows), pick
-        self._largest = max((max(row.p_raw, row.p) for row in rows), default=1.0) or 1.0
+        self._largest = max((max(row.p_raw, row.p) for row in (*rows, *among)), default=1.0) or 1.0
 
     def _columns(self) -> list[list[Look]]:
         return [[self.look(row, column) for row in range(len(self._rows))] for column in range(len(_HEADERS))]
@@ -169,17 +169,19 @@ class CandidateTable(QTableView):
         self._restyle()
 
     def set_candidates(
-        self, rows: Sequence[Candidate], would_pick: Candidate | None = None, *, place: object = None
-    ) -> None:
-        """Candidates as they come, by raw rank; the one the draw falls on is amber, and the last in sight where its
-        rank would put it below. A row stays chosen only while it is the same token at the same `place`."""
+        self, rows: Sequence[Candidate], would_pick: Candidate | None = None, *, place: object = None,
+        among: Sequence[Candidate] = (),
+    ) -> None:  # fmt: skip
+        """Candidates as they come, by raw rank, or what was found beside those, which are `among` then; the one the
+        draw falls on is amber, and the last in sight where its rank would put it below. A row stays chosen only while
+        it is the same token at the same `place`."""
         at = self.currentIndex().row()
         before = self._model.candidate(at).id if at >= 0 else None
         if before is not None and (place != self._place or at >= len(rows) or rows[at].id != before):
             self.clearSelection()
             self.setCurrentIndex(QModelIndex())
         self._place = place
-        self._model.set_candidates(rows, would_pick.id if would_pick else None)
+        self._model.set_candidates(rows, would_pick.id if would_pick else None, among)
         self._fit_columns()
 
     def keep_columns(self, names: Iterable[object]) -> None:

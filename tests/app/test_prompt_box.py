@@ -60,6 +60,17 @@ def test_a_character_of_the_box_hovers_its_token_in_every_panel(live: Applicatio
     assert panel.strip.hovered == last and selection.hover_token is None
 
 
+def test_the_token_of_a_character_that_is_pointed_at_comes_into_sight(live: Application, qtbot: QtBot) -> None:
+    session, panel = session_of(live), prompt_panel(live)
+    session.set_prompt("some words " * 200)
+    qtbot.waitUntil(lambda: not session.prompt.stale and len(panel.strip._pieces) == len(session.prompt.tokens))
+    bar = panel.strip.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    assert bar.maximum() > 0
+    panel.edit.pointedAt.emit(1)
+    assert bar.value() == 0
+
+
 def test_a_very_long_text_is_counted_whole_and_listed_in_part(live: Application, qtbot: QtBot) -> None:
     session, panel = session_of(live), prompt_panel(live)
     text = "x " * 60_000

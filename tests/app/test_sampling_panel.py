@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.panels.sampling import SamplingPanel
 from app.session import Session
 from app.theme import Theme
-from app.widgets.candidate_table import TOKEN
+from app.widgets.candidate_table import BAR, TOKEN
 from tests.app.model_bench import ModelBench
 from tests.model.tiny import made, random_ids
 
@@ -79,3 +80,36 @@ def test_a_candidate_of_the_run_before_is_not_appended_to_the_new_one(
     qtbot.wait(30)
     token = click(panel, 2)
     assert branches == [(bench.session.current_node, token)]
+
+
+def test_what_is_found_has_bars_as_long_as_among_all(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    reply = bench.session.distribution
+    assert reply is not None
+    last = reply.candidates[-1]
+    panel.search.setText(str(last.id))
+    qtbot.waitUntil(lambda: panel.table.model().rowCount() == 1 and panel.table.candidate(0).id == last.id)
+    best = max(max(row.p_raw, row.p) for row in reply.candidates)
+    assert last.p_raw < best / 2
+    bars = panel.table._model.look(0, BAR).bars
+    assert bars is not None and bars[0][0] == pytest.approx(last.p_raw / best)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_a_step_that_took_another_token_than_these_settings_pick_says_which(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel.resize(700, 530)
+    reply, session = bench.session.distribution, bench.session
+    assert reply is not None
+    [*_, node] = session.path_nodes()
+    how = replace(node.settings, temperature=temperature)
+    other = next(row.id for row in reply.candidates if row.id != reply.would_pick.id)
+    for taken, told in ((reply.would_pick.id, False), (other, True)):
+        ahead = (replace(node, token_id=taken, piece="·taken", settings=how),)
+        monkeypatch.setattr(session, "nodes_ahead", lambda ahead=ahead: ahead)
+        panel._show(reply)
+        text = panel.draw.text()
+        assert ("the run took ·taken" in text) == told
+        assert not told or ("(greedy)" if temperature == 0 else "(T 0.7)") in text
