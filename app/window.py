@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStackedWidget
 
+from app.amounts import tokens
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
 from app.frame.start_page import StartPage
@@ -313,7 +314,7 @@ class MainWindow(QMainWindow):
         session = self.ctx.session
         if session.engine_status == "lost":
             why = again(session.engine.message)
-            kept = tr("The prompt, {n} tokens and all settings are kept.", n=session.length)
+            kept = tr("The prompt, {tokens} and all settings are kept.", tokens=tokens(session.length))
             crash = session.engine.crash
             details = (lambda: self.sheets.engine(crash)) if crash else None
             self.banners.engine_lost(f"{why} {kept}", session.restart_engine, details)
