@@ -281,4 +281,7 @@ def plan(width: float, height: float) -> Plan:
         return Plan(slots=(front, Slot(cards=("parts", "costs", "checks"), row=1)), widths=(1,), heights=heights)
     else:
         groups, widths = (("words", "drawing", "parts", "costs", "source", "checks"),), (1,)
-    return Plan(slots=tuple(Slot(cards=cards, col=index) for index, cards in enumerate(groups)), widths=widths)
+    fills = ("drawing",) if width >= FOUR else ()  # from left to right: it needs the width
+    return Plan(
+        slots=tuple(Slot(cards=cards, col=index, fills=fills) for index, cards in enumerate(groups)), widths=widths
+    )

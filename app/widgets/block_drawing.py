@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QScrollArea, QSizePolicy, QToolTip, QWidget
 
 from app.plain import tip as plain_tip
+from app.widgets.block_drawing_flat import Laid, flat_height, flat_width, lay_flat
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -20,6 +21,8 @@ LOW, TWO_LINES, HIGH = 20.0, 36.0, 58.0
 """Px of a box at 100 % text: with name and detail on one line, with a line for each, and with air round them."""
 CLOSE, WIDE = 12.0, 26.0
 """Px between boxes at 100 % text."""
+INSIDE, HALF = 10.0, 0.6
+"""Px at either side of a box's text; of its width what each of two lines takes at most."""
 SHARE = 2.2
 """Times a box is higher than a gap, between these bounds."""
 
@@ -101,7 +104,9 @@ class BlockDrawing(QWidget):
     def minimumSizeHint(self) -> QSize:
         """High enough for every box at its lowest; where that has to be scrolled in any case, for two lines in each."""
         scale, height, place = self._theme.text_scale, self._theme.px(160), self.parentWidget()
-        if self.outline is not None:
+        if self.outline is not None and place is not None and self._flat(self.outline, place.size()):
+            height = math.ceil(flat_height(self.outline) * scale)
+        elif self.outline is not None:
             rows, gaps = _counts(self.outline)
             height = math.ceil((rows * LOW + gaps * CLOSE) * scale) + 4
             if place is not None and place.height() < height:
@@ -109,6 +114,21 @@ class BlockDrawing(QWidget):
         return QSize(self._theme.px(200), height)
 
     # geometry
+
+    def _flat(self, outline: Outline, room: QSize) -> bool:
+        """Whether the stream goes to the right: where it is too low for boxes under one another, and wide enough."""
+        (rows, gaps), scale = _counts(outline), self._theme.text_scale
+        upright = (rows * LOW + gaps * CLOSE) * scale + 4
+        return room.height() < upright and (
+            room.width() >= flat_width(outline, self._need, scale) and room.height() >= flat_height(outline) * scale
+        )
+
+    def _need(self, op: Op) -> float:
+        """Px in which a box has name and figure whole, and what is in it on two lines."""
+        small = QFontMetricsF(self._theme.font("hint"))
+        name = QFontMetricsF(self._theme.font("table", bold=True)).horizontalAdvance(op.name)
+        note = small.horizontalAdvance(op.note) + 14 if op.note else 0.0
+        return max(name + note, small.horizontalAdvance(op.detail) * HALF) + 2 * INSIDE + 2
 
     def pitch(self, outline: Outline) -> tuple[float, float]:
         """Px of a box and of a gap: what the height allows, within bounds."""
@@ -143,8 +163,11 @@ class BlockDrawing(QWidget):
         painter.setFont(hint)
         painter.setPen(colours.secondary)
         line = QFontMetricsF(hint).height()
-        corner = QRectF(frame.left(), frame.top() + 3, frame.width() - 10, line)
-        painter.drawText(corner, Qt.AlignmentFlag.AlignRight, outline.caption)
+        corner, side = QRectF(frame.left() + 10, frame.top() + 3, frame.width() - 20, line), Qt.AlignmentFlag.AlignRight
+        if self._flat(outline, self.size()):  # its boxes are at the top, and only sums reach under the stream
+            corner.moveBottom(frame.bottom() - 3)
+            side = Qt.AlignmentFlag.AlignLeft
+        painter.drawText(corner, side, outline.caption)
         for wire in wires:
             self._paint_wire(painter, wire)
         for centre in sums:
@@ -156,9 +179,10 @@ class BlockDrawing(QWidget):
         for rect, op in boxes:
             self._paint_box(painter, rect, op)
 
-    def _lay_out(self, outline: Outline) -> tuple[list[tuple[QRectF, Op]], list[list[QPointF]], list[QPointF], QRectF]:
-        """Boxes, wires (the last point is an arrow's), the places of sums, and the frame of the block."""
+    def _lay_out(self, outline: Outline) -> Laid:
         scale = self._theme.text_scale
+        if self._flat(outline, self.size()):
+            return lay_flat(outline, self._need, self.size().toSizeF(), scale, RADIUS)
         (high, gap), x = self.pitch(outline), STREAM * scale
         left, right = 1.0, self.width() - 1.0
         boxes: list[tuple[QRectF, Op]] = []
@@ -224,12 +248,17 @@ class BlockDrawing(QWidget):
         painter.drawRoundedRect(rect, 6, 6)
         strong, hint = self._theme.font("table", bold=True), self._theme.font("hint")
         bold, small = QFontMetricsF(strong), QFontMetricsF(hint)
-        inside = rect.adjusted(10, 2, -10, -2)
+        inside = rect.adjusted(INSIDE, 2, -INSIDE, -2)
         note = small.horizontalAdvance(op.note) + 10 if op.note else 0.0
         both = bool(op.detail) and inside.height() >= bold.height() + small.height()
+        wrap = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
+        said = small.height()
+        if both and small.horizontalAdvance(op.detail) > inside.width():
+            lines = small.boundingRect(QRectF(0, 0, inside.width(), 999), wrap, op.detail)
+            said = max(said, lines.height()) if bold.height() + lines.height() <= inside.height() + 2 else said
         top = QRectF(inside.left(), inside.top(), inside.width(), inside.height())
         if both:
-            top = QRectF(inside.left(), inside.center().y() - (bold.height() + small.height()) / 2, inside.width(),
+            top = QRectF(inside.left(), inside.center().y() - (bold.height() + said) / 2, inside.width(),
                          bold.height())  # fmt: skip
         middle = Qt.AlignmentFlag.AlignVCenter
         painter.setFont(strong)
@@ -239,9 +268,12 @@ class BlockDrawing(QWidget):
         painter.setFont(hint)
         painter.setPen(colours.secondary)
         painter.drawText(top, middle | Qt.AlignmentFlag.AlignRight, op.note)
-        place = QRectF(top.left(), top.bottom(), top.width(), small.height())
+        place = QRectF(top.left(), top.bottom(), top.width(), said)
         if not both:
             place = top.adjusted(bold.horizontalAdvance(name) + 10, 0, -note, 0)
+        if said > small.height():
+            painter.drawText(place, wrap, op.detail)
+            return
         detail = small.elidedText(op.detail, Qt.TextElideMode.ElideRight, place.width())
         painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, detail)
 

@@ -188,7 +188,7 @@ class CardGrid(QWidget):
             last_col, last_row = slot.col + slot.cols - 1, slot.row + slot.rows - 1
             rect = QRect(lefts[slot.col], tops[slot.row], lefts[last_col] + widths[last_col] - lefts[slot.col],
                          tops[last_row] + heights[last_row] - tops[slot.row])  # fmt: skip
-            front = self._in_front(slot)
+            front, place = self._in_front(slot), rect
             if front in slot.fills:
                 rect = self.rect()
             shared = len(slot.cards) > 1
@@ -196,7 +196,8 @@ class CardGrid(QWidget):
             if shared:
                 switch = self._switch(slot.cards)
                 switch.set_key(front)
-                switch.setGeometry(QRect(rect.topLeft(), switch.size_in(rect.width())))
+                # What has the whole grid does not take the switch away from under the mouse.
+                switch.setGeometry(QRect(QPoint(place.left(), rect.top()), switch.size_in(place.width())))
                 switch.show()
                 used.add(slot.cards)
                 below, taken = rect.adjusted(0, switch.height() + 4, 0, 0), switch.width() + 8

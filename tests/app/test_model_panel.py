@@ -219,6 +219,30 @@ def test_the_drawing_is_this_models(qtbot: QtBot, tmp_path: Path, name: str, siz
     assert outline_lines(outline)[0] == ["Embedding", outline.first[0].detail, outline.first[0].note]
 
 
+@pytest.mark.parametrize("name", list(WAYS))
+@pytest.mark.parametrize("size", [(1382, 208), (1262, 175)])
+def test_a_drawing_in_a_low_dock_goes_to_the_right_and_is_whole(
+    qtbot: QtBot, tmp_path: Path, name: str, size: tuple[int, int]
+) -> None:
+    """At 1400 × 900 one box and a half were in sight."""
+    panel, _bench = shown(qtbot, tmp_path, family(name), size)
+    [before] = [switch for switch in panel.grid.switches if "drawing" in switch._segments]
+    corner = before.pos()
+    panel.grid.show_card("drawing")
+    qtbot.waitUntil(panel.drawing.isVisible)
+    QTest.qWait(20)
+    assert before.pos() == corner, "the switch stays under the mouse"
+    seen = panel.way.viewport().rect().toRectF()
+    boxes, wires, sums, frame = panel.drawing._lay_out(panel.drawing.outline)  # type: ignore[arg-type]
+    places = [rect for rect, _ in boxes]
+    assert panel.way.verticalScrollBar().maximum() == 0
+    assert all(seen.contains(rect) and rect.height() >= LOW for rect in [*places, frame])
+    assert not any(a.intersects(b) for a, b in itertools.combinations(places, 2))
+    assert all(seen.contains(point) for wire in wires for point in wire)
+    assert len(sums) == (1 if name == "gpt_neox" else 2)
+    assert places[0].right() < frame.left() and places[-1].left() > frame.right() > places[1].right()
+
+
 @pytest.mark.parametrize("size", [(1386, 238), (1906, 282), (986, 200), (1360, 300)])
 def test_a_drawing_higher_than_its_place_is_scrolled(qtbot: QtBot, tmp_path: Path, size: tuple[int, int]) -> None:
     panel, _bench = shown(qtbot, tmp_path, size=size)
