@@ -241,7 +241,7 @@ def test_open_notices_and_their_buttons_follow_and_are_withdrawn_in_any_language
         WayOut(
             label=tr("Discard …"),
             run=lambda: None,
-            choices=(WayOut(label=tr("Memory of {n}", n=3), run=lambda: ran.append("chosen")),),
+            choices=(WayOut(label=tr("Close {title}", title="a & b"), run=lambda: ran.append("chosen")),),
         ),
     )
     told, offered = banners.notices
@@ -251,7 +251,9 @@ def test_open_notices_and_their_buttons_follow_and_are_withdrawn_in_any_language
     assert told.sentence.text() == tr("The last window crashed. A report is in {path}.", path="/a & b") != first[0]
     buttons = [button.text() for button in offered.findChildren(QPushButton)]
     assert buttons == [tr("Bring it back"), tr("Discard …")] != ["Bring it back", "Discard …"]
-    offered.findChildren(QPushButton)[1].menu().actions()[0].trigger()
+    [choice] = offered.findChildren(QPushButton)[1].menu().actions()
+    assert choice.text() == tr("Close {title}", title="a && b") != "Close a && b"
+    choice.trigger()
     assert ran == ["chosen"]
     application.notify.propose(
         tr("The run on the screen is not in the engine: nothing more can be read from it."),
