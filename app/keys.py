@@ -94,4 +94,5 @@ def _code(key: int | Qt.Key, modifiers: Qt.KeyboardModifier) -> int:
 def shortcut_text(command: Command) -> str:
     """A command's keys as the platform writes them."""
     names = (QKeySequence(keys, QKeySequence.SequenceFormat.PortableText) for keys in command.shortcuts)
-    return ", ".join(name.toString(QKeySequence.SequenceFormat.NativeText) for name in names)
+    # A language may have one word for two keys.
+    return ", ".join(dict.fromkeys(name.toString(QKeySequence.SequenceFormat.NativeText) for name in names))

@@ -10,7 +10,6 @@ from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintE
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
-    QProgressBar,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n import tr
+from app.widgets.busy_bar import BusyBar
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -44,8 +44,7 @@ class EmptyState(QWidget):
         self.sentence.setWordWrap(True)
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.sentence.setProperty("role", "secondary")
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
+        self.bar = BusyBar(theme)
         self.bar.setFixedWidth(220)
         self.action = QPushButton()
         self.action.clicked.connect(self._act)
@@ -73,6 +72,7 @@ class EmptyState(QWidget):
         """`share` 0 … 1 of what is under way, -1 when nobody knows, None for no bar."""
         self._icon, self._run = icon, run
         self.sentence.setText(sentence)
+        self.sentence.setVisible(bool(sentence))
         self.action.setText(action)
         self.action.setVisible(bool(action))
         self.bar.setVisible(share is not None)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QStatusBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QStatusBar, QWidget
 
 from app.amounts import progress_amount, size
 from app.i18n import again, tr
 from app.plain import tip as plain_tip
+from app.widgets.busy_bar import BusyBar
 from app.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ class StatusLine(QStatusBar):
         self.memory, self.shape = QLabel(), QLabel()
         self.what = ElidedLabel()
         self.what.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
+        self.bar = BusyBar(theme)
         self.bar.setFixedWidth(140)
         self.cancel = QPushButton()
         self.cancel.setProperty("compact", True)

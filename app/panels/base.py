@@ -284,6 +284,8 @@ class Panel(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.look_again()
+        if self._empty is not None:  # when its neighbours have their places
+            QTimer.singleShot(0, self, self._cover)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -303,13 +305,19 @@ class Panel(QWidget):
                 self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
                 self._empty.show()
                 self._empty.raise_()
-            show_waiting(self._empty, session, leads=self.area == "center")
+            show_waiting(self._empty, session, leads=self.leads())
         elif self._empty is not None:
             self._empty.hide()
             self._empty.deleteLater()
             self._empty = None
         drawn = bool(self.needs and self._served) and self._empty is None
         self._dim(dimmed=drawn and str(session.engine_status) == "lost")
+
+    def leads(self) -> bool:
+        """Whether it says what is under way: the panel in the middle, and where that is out of sight the others."""
+        if self.area == "center" or not self.window().isVisible():
+            return self.area == "center"
+        return not any(other.area == "center" and other.seen() for other in self.window().findChildren(Panel))
 
     def _dim(self, *, dimmed: bool) -> None:
         """Lays the veil over what the engine has drawn, or takes it away."""
@@ -355,18 +363,18 @@ _WAITING_TOPICS = frozenset({"ENGINE", "MODEL", "RUN", "PROGRESS"})
 
 
 def show_waiting(empty: EmptyState, session: Session, *, leads: bool = True) -> None:
-    """Says why there is nothing to show yet, and what a person can do about it. `leads`: with the bar of what is under
-    way, of which one in the window is enough."""
+    """Says why there is nothing to show yet, and what a person can do about it. `leads`: with the sentence and the bar
+    of what is under way, of which one in the window is enough; the others are quiet."""
     status, progress = str(session.engine_status), session.progress
     if status in {"off", "starting"}:
-        empty.show_text("engine", tr("Starting the engine …"), share=-1 if leads else None)
+        _show_busy(empty, tr("Starting the engine …"), -1, leads=leads)
     elif status == "lost":
         # Why, and the way out, are said once, over all panels.
         empty.show_text("engine", tr("Not read before the engine stopped."))
     elif session.busy and session.phase in {"opening", "prefill"}:
         share = progress.done / progress.total if progress and progress.total else -1
         what = progress.what if progress and progress.what else session.progress_title
-        empty.show_text("engine", what, share=share if leads else None)
+        _show_busy(empty, what, share, leads=leads)
     elif session.model is None:
         empty.show_text("folder", tr("No model is open."))
     elif not session.desk.loaded and session.run is None:
@@ -376,6 +384,14 @@ def show_waiting(empty: EmptyState, session: Session, *, leads: bool = True) -> 
         empty.show_text("warning", words, action=tr("Bring it back"), run=session.lost.bring_back)
     else:
         empty.show_text("prompt", tr("Nothing has been prefilled yet."), action=tr("Prefill"), run=session.prefill)
+
+
+def _show_busy(empty: EmptyState, what: str, share: float, *, leads: bool) -> None:
+    empty.setAccessibleDescription(what)
+    if leads:
+        empty.show_text("engine", what, share=share)
+    else:
+        empty.show_text("", "")
 
 
 def _ignore(*_args: Any) -> None:

@@ -24,6 +24,7 @@ class Frame:
     right: tuple[float, float]
     log: bool = False
     ticks: list[float] = field(default_factory=list)
+    right_ticks: list[float] = field(default_factory=list)
 
     def px(self, x: float) -> float:
         return self.plot.left() + (x - self.x[0]) / (self.x[1] - self.x[0]) * self.plot.width()

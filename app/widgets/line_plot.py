@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-GAP, PALE, BAR_SHARE, LEAST_PLOT, BESIDE = 14, 0.42, 0.55, 40, 10
+GAP, PALE, BAR_SHARE, LEAST_PLOT, BESIDE, MOST_RIGHT = 14, 0.42, 0.55, 40, 10, 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -236,14 +236,15 @@ class LinePlot(QWidget):
             else decades(*left, int(height / (line * 1.1)))
         )
         widest = max((metrics.horizontalAdvance(short(value)) for value in marks), default=10.0)
-        far = 0.0
+        far, right_marks = 0.0, list[float]()
         if any(line.right for line in drawn):
-            far = max(metrics.horizontalAdvance(short(value)) for value in (*ticks(*right, 3), 0.5)) + BESIDE + 2
+            right_marks = ticks(*right, min(MOST_RIGHT, max(2, int(height / (line * 1.7)))))
+            far = max(metrics.horizontalAdvance(short(value)) for value in (*right_marks, 0.5)) + BESIDE + 2
         plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -max(far, 4), -line - 4)
         xs = [line.x for line in drawn if len(line.x)]
         x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
         x = x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5)
-        frame = Frame(plot=plot, x=x, left=left, right=right, log=self._log, ticks=marks)
+        frame = Frame(plot=plot, x=x, left=left, right=right, log=self._log, ticks=marks, right_ticks=right_marks)
         if (self._titled or not self._x_name) and (found := self._x_ticks(frame, metrics)):
             value, text = found[-1]  # its words are under it: what reaches out at the right is kept free
             plot.setRight(plot.right() - max(frame.px(value) + metrics.horizontalAdvance(text) / 2 - self.width(), 0))
@@ -313,13 +314,12 @@ class LinePlot(QWidget):
             place = QRectF(0, y - metrics.height() / 2, plot.left() - 5, metrics.height())
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, short(value))
         painter.setPen(colours.secondary)
-        if any(line.right for line in self.lines):
-            for value in ticks(*frame.right, min(3, max(1, int(plot.height() / (metrics.height() * 1.1))))):
-                y = float(frame.py(np.array([value]), right=True)[0])
-                place = QRectF(
-                    plot.right() + BESIDE, y - metrics.height() / 2, self.width() - plot.right(), metrics.height()
-                )
-                painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
+        for value in frame.right_ticks:
+            y = float(frame.py(np.array([value]), right=True)[0])
+            place = QRectF(
+                plot.right() + BESIDE, y - metrics.height() / 2, self.width() - plot.right(), metrics.height()
+            )
+            painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
         baseline = plot.bottom() + metrics.ascent() + 3
         name = "" if self._titled else self._x_name
         end = float(self.width())

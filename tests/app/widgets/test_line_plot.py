@@ -190,3 +190,21 @@ def test_the_word_of_a_mark_keeps_off_the_line_of_zero(qtbot: QtBot, theme: Them
         (place,), frame = plot.mark_places(), plot.frame()
         zero = float(frame.py(np.zeros(1, np.float32))[0])
         assert place is None or not place.top() <= zero <= place.bottom(), at
+
+
+@pytest.mark.parametrize("height", [90, 130, 200, 400])
+@pytest.mark.parametrize("top", [0.05, 0.31, 0.76, 0.99])
+def test_numbers_of_a_right_axis_reach_near_its_end(qtbot: QtBot, theme: Theme, height: int, top: float) -> None:
+    plot = LinePlot(theme, "Rank", log=True, x_name="layer", y_name="rank", right_name="p")
+    qtbot.addWidget(plot)
+    plot.resize(420, height)
+    x = np.arange(30, dtype=np.float32)
+    share = (np.abs(np.sin(x / 4)) * top).astype(np.float32)
+    plot.set_lines([Line(name="rank", x=x, y=1 + x * 900), Line(name="p", x=x, y=share, right=True)])
+    frame, line = plot.frame(), QFontMetricsF(theme.font("hint")).height()
+    marks = frame.right_ticks
+    assert marks[0] == 0 and 2 <= len(marks) <= 5
+    gaps = -np.diff(frame.py(np.array(marks, dtype=np.float32), right=True))
+    assert min(gaps) >= line
+    if height >= 130:
+        assert marks[-1] >= 0.6 * frame.right[1]
