@@ -94,6 +94,17 @@ def test_panels_without_room_are_scrolled_and_have_it_back(application: Applicat
         assert docks[name].panel.width() >= docks[name].panel.minimumSizeHint().width()
 
 
+def test_the_prompt_has_the_room_of_its_example_in_chinese_too(application: Application, qtbot: QtBot) -> None:
+    """Its options are shorter there, and the column was as narrow as they let it be: the example did not fit."""
+    go(application, qtbot, (1000, 700, 1.0))
+    before = application.window.docks["prompt"].width()
+    application.settings.update(language="zh_CN")
+    qtbot.wait(1200)
+    prompt = application.window.docks["prompt"]
+    assert prompt.windowTitle() == "提示词"
+    assert prompt.width() >= before
+
+
 def test_columns_share_what_is_there_and_those_that_need_most_give_way() -> None:
     assert fitted([21, 55, 24], [100, 100, 100], 1000) == [210, 550, 240]
     assert fitted([21, 55, 24], [300, 100, 100], 1000) == [300, 487, 212]
