@@ -314,10 +314,13 @@ class Panel(QWidget):
         self._dim(dimmed=drawn and str(session.engine_status) == "lost")
 
     def leads(self) -> bool:
-        """Whether it says what is under way: the panel in the middle, and where that is out of sight the others."""
+        """Whether it says what is under way: the panel in the middle; where that is out of sight, the largest seen."""
         if self.area == "center" or not self.window().isVisible():
             return self.area == "center"
-        return not any(other.area == "center" and other.seen() for other in self.window().findChildren(Panel))
+        seen = [panel for panel in self.window().findChildren(Panel) if panel.needs and panel.seen()]
+        if any(panel.area == "center" for panel in seen):
+            return False
+        return bool(seen) and max(seen, key=lambda panel: panel.width() * panel.height()) is self
 
     def _dim(self, *, dimmed: bool) -> None:
         """Lays the veil over what the engine has drawn, or takes it away."""

@@ -17,6 +17,7 @@ from app.keys import shortcut_text
 from app.panels.attention import AttentionPanel
 from app.panels.base import show_waiting
 from app.panels.block_walk import BlockWalkPanel
+from app.panels.lens import LensPanel
 from app.theme import Theme
 from tests.app.model_bench import ModelBench
 from tests.model.tiny import made
@@ -62,8 +63,12 @@ def test_where_the_middle_is_out_of_sight_another_panel_says_it(qtbot: QtBot, tm
     window.show()
     qtbot.waitExposed(window)
     assert middle.leads() and not beside.leads()
+    small = LensPanel(bench.ctx)
+    row.addWidget(small)
+    small.setMaximumWidth(300)
     middle.hide()
-    assert beside.leads()
+    qtbot.waitUntil(lambda: 0 < small.width() <= 300 < beside.width())
+    assert beside.leads() and not small.leads()
 
 
 def test_two_keys_that_a_language_calls_the_same_are_written_once(qapp: object) -> None:
