@@ -8,9 +8,12 @@ if TYPE_CHECKING:
     from app.panels.base import Panel
     from app.tour.driver import Driver
 
-SIZE, SMALL = (960, 600), (560, 350)
+SIZE, SMALL, LIST = (960, 600), (560, 350), (530, 420)
 FEW = frozenset({"prompt", "timeline"})
 """Panels of few things, whose picture is smaller: larger they would be empty, and their text too small to read."""
+
+SIZES = {**dict.fromkeys(FEW, SMALL), "sampling": LIST}
+"""A list's names and figures are far apart where it is wide."""
 
 
 def photograph(driver: Driver) -> None:
@@ -18,7 +21,7 @@ def photograph(driver: Driver) -> None:
     for name, dock in driver.window.docks.items():
         dock.raise_()
         dock.toggle_floating()
-        dock.resize(*(SMALL if name in FEW else SIZE))
+        dock.resize(*SIZES.get(name, SIZE))
         driver.wait(dock.panel.seen, f"showing the panel {name}")
         _wait_for(driver, dock.panel)
         driver.picture(f"panel-{name}", dock)

@@ -15,8 +15,19 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 SIZE = 22
-WIDTH, WIDTH_WITH_PICTURE = 340, 520
+WIDTH, WIDTH_WITH_PICTURE = 340, 592
 MARGIN = 16
+TELLING = {
+    "attention": (8, 76, 528, 341),
+    "kv": (10, 44, 490, 336),
+    "rope": (12, 108, 528, 234),
+    "feed_forward": (296, 74, 528, 310),
+    "block_walk": (8, 72, 398, 346),
+    "lens": (12, 74, 525, 325),
+    "model": (8, 74, 300, 362),
+}
+"""Px of the part of a panel's picture that is shown, as large as it was taken: left, top, width, height. A picture that
+is no wider than there is room for is shown whole."""
 
 
 class InfoPopup(QFrame):
@@ -62,7 +73,7 @@ class InfoPopup(QFrame):
 
     def _add_picture(self, column: QVBoxLayout, picture: QPixmap, title: str) -> None:
         ratio = self.devicePixelRatioF()
-        width = round((self.width() - 2 * MARGIN) * ratio)
+        width = round(min(self.width() - 2 * MARGIN, picture.width()) * ratio)
         scaled = picture.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
         scaled.setDevicePixelRatio(ratio)
         image, words = QLabel(self._content), QLabel(tr("With the default model and its example."), self._content)
@@ -125,7 +136,9 @@ class InfoButton(QAbstractButton):
             return None
         picture = QPixmap()
         picture.loadFromData(resources.data(f"panels/{self._panel}-{'dark' if self._theme.dark else 'light'}.webp"))
-        return None if picture.isNull() else picture  # a Qt without WebP
+        if picture.isNull():
+            return None  # a Qt without WebP
+        return picture.copy(*TELLING[self._panel]) if self._panel in TELLING else picture
 
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(SIZE), self._theme.px(SIZE))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.panels import PANELS
 from app.panels.base import Panel
 from app.theme import Theme
-from app.widgets.info_button import InfoButton
+from app.widgets.info_button import TELLING, InfoButton
 
 ROOT = Path(__file__).resolve().parents[3]
 Key = Qt.Key
@@ -43,7 +43,12 @@ def test_every_panel_explains_itself_with_its_picture(
     shown = [label.pixmap() for label in popup.findChildren(QLabel) if not label.pixmap().isNull()]
     (picture,) = shown
     whole = QImage(str(file))
-    assert picture.height() / picture.width() == pytest.approx(whole.height() / whole.width(), abs=0.01)
+    left, top, width, height = TELLING.get(panel.panel_id, (0, 0, whole.width(), whole.height()))
+    assert whole.rect().contains(QRect(left, top, width, height))
+    shown_size = picture.deviceIndependentSize()
+    assert (shown_size.width(), shown_size.height()) == (width, height)  # its text is as large as a panel's
+    middle = (width // 2, height // 2)
+    assert picture.toImage().pixelColor(*middle) == whole.pixelColor(left + middle[0], top + middle[1])
     surface = whole.pixelColor(whole.width() // 2, 12)  # of the title bar
     assert (surface.lightness() < 128) == (choice == "dark")
     assert button.screen().availableGeometry().contains(popup.geometry())
