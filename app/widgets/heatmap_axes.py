@@ -161,7 +161,7 @@ class Axis:
         """The quadrilateral a label covers."""
         metrics = self.bold_metrics if bold else self.metrics
         number = self.number_metrics.horizontalAdvance(label.number) + 6 if label.number else 0.0
-        width = min(metrics.horizontalAdvance(label.piece), room) + number
+        width = min(metrics.horizontalAdvance(label.piece), math.inf if self.counts else room) + number
         height = metrics.ascent()
         if self.counts:
             return QPolygonF(
@@ -185,7 +185,7 @@ class Axis:
     def _paint(self, painter: QPainter, label: Label, edge: float, room: float, font: QFont, colour: QColor) -> None:
         metrics = self.metrics if font is self.font else self.bold_metrics
         text = label.piece
-        if metrics.horizontalAdvance(text) > room:
+        if metrics.horizontalAdvance(text) > room and not self.counts:  # those stand as far apart as they are long
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
         width = metrics.horizontalAdvance(text)
         number = self.number_metrics.horizontalAdvance(label.number) + 6 if label.number else 0.0
