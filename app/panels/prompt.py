@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 LEAST_WIDTH = 130
 WIDTH = 257
-"""Px at 100 % text that it has wherever there is room: the example's line and tokens, in any language."""
+"""Px that it has wherever there is room: the example's line and tokens at 100 % text, in any language. Of larger text
+the options need more."""
 
 HELP = (
     "Type a text and see its tokens. Prefill runs the model on it; generated tokens follow in amber. Hover a "
@@ -167,7 +168,7 @@ class PromptPanel(Panel):
         """Options on one line and the example in sight, wherever there is room for that."""
         least, sides = super().minimumSizeHint(), self.body.contentsMargins()
         line = self._options_row.sizeHint().width() + sides.left() + sides.right()
-        return QSize(max(least.width(), line, self.ctx.theme.px(WIDTH)), least.height())
+        return QSize(max(least.width(), line, WIDTH), least.height())
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         """The tokens; where they are tinted by attention, with what the chosen query reads of each."""
