@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QColor, QImage, QRegion
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
@@ -18,11 +20,16 @@ def bar(qtbot: QtBot) -> BusyBar:
     return made
 
 
+def draw(bar: BusyBar, image: QImage) -> None:
+    """The bar alone, on what the image holds."""
+    bar.render(image, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
+
+
 def filled(bar: BusyBar) -> list[bool]:
     """Which pixels of the middle row are the accent's."""
     image = QImage(bar.size(), QImage.Format.Format_RGB32)
     image.fill(bar._theme.palette.panel)
-    bar.render(image)
+    draw(bar, image)
     accent = bar._theme.palette.accent
     return [QColor(image.pixel(x, 3)) == accent for x in range(1, bar.width() - 1)]
 
@@ -45,7 +52,7 @@ def test_its_ends_and_the_track_s_are_round(bar: BusyBar) -> None:
     assert sum(filled(bar)) == pytest.approx(110, abs=3)
     image = QImage(bar.size(), QImage.Format.Format_RGB32)
     image.fill(bar._theme.palette.panel)
-    bar.render(image)
+    draw(bar, image)
     panel, accent, track = (getattr(bar._theme.palette, name) for name in ("panel", "accent", "track"))
     assert QColor(image.pixel(0, 0)) not in (accent, track) and QColor(image.pixel(219, 5)) != track
     assert QColor(image.pixel(0, 0)).lightness() > accent.lightness() + 40
