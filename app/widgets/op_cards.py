@@ -78,6 +78,7 @@ class OpCards(QAbstractScrollArea):
         self._images: dict[int, QImage] = {}
         self._chosen, self._hovered = 0, -1
         self._on_open = False
+        self._rows_seen = 0
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -194,7 +195,11 @@ class OpCards(QAbstractScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        first = self.verticalScrollBar().value()
+        in_sight = first <= self._chosen // self.columns < first + self._rows_seen
         self._relayout()
+        if in_sight and self._cards:  # and stays so, in fewer rows
+            self._reveal(self._chosen)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
@@ -370,7 +375,7 @@ class OpCards(QAbstractScrollArea):
 
     def _relayout(self) -> None:
         rows, bar = -(-len(self._cards) // self.columns), self.verticalScrollBar()
-        count = self._whole()[0]
+        count = self._rows_seen = self._whole()[0]
         bar.setPageStep(max(count, 1))
         bar.setSingleStep(1)
         bar.setRange(0, max(rows - count, 0))

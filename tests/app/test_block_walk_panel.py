@@ -647,3 +647,17 @@ def test_a_low_weights_view_leaves_the_list_for_the_tokens(qtbot: QtBot, tmp_pat
     assert not panel.detail.list.isVisible() and panel.detail.head.folded
     panel.resize(1256, 300)
     assert panel.detail.list.isVisible() and not panel.detail.head.folded
+
+
+def test_the_chosen_card_stays_in_sight_where_fewer_rows_are(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _ = shown(qtbot, tmp_path, size=(1100, 560))
+    cards, at = panel.cards, ids(panel).index("attn.mask")
+    cards.set_chosen(at)
+    for height in (300, 178, 560):
+        panel.resize(1100, height)
+        rect = cards.card_rect(at)
+        assert rect.top() >= 0 and rect.bottom() <= cards.viewport().height()
+    first = cards.verticalScrollBar().maximum()
+    cards.verticalScrollBar().setValue(first)  # scrolled away from by hand: it is not fetched back
+    panel.resize(1100, 540)
+    assert cards.verticalScrollBar().value() == first
