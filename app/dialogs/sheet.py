@@ -52,7 +52,6 @@ class Sheet(QDialog):
         self._later.setInterval(0)
         self._later.timeout.connect(self.fit)
         self.content.installEventFilter(self)
-        self.scroller.viewport().installEventFilter(self)
         theme.changed.connect(self._fit_later)
 
     def wanted(self) -> QSize:
@@ -89,7 +88,7 @@ class Sheet(QDialog):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.content and event.type() is QEvent.Type.LayoutRequest:
             self._fit_later()
-        if event.type() is QEvent.Type.Resize:  # of either: bars come and go after the words have their size
+        if event.type() is QEvent.Type.Resize:
             self.edge.look_again()
         return super().eventFilter(watched, event)
 

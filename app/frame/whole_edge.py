@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, QTimer
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QTimer
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QAbstractScrollArea, QLabel, QScrollArea, QWidget
 
 from app.widgets.chevron import draw_chevron
+from app.widgets.label_lines import line_ends
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -33,6 +34,7 @@ class WholeEdge(QWidget):
         self._later.setInterval(0)
         self._later.timeout.connect(self._place)
         scroller.verticalScrollBar().valueChanged.connect(self.look_again)
+        scroller.viewport().installEventFilter(self)  # bars come and go after the words have their size
         self.hide()
 
     def set_panel(self, panel: QWidget) -> None:
@@ -44,6 +46,11 @@ class WholeEdge(QWidget):
         """Takes its place anew, once the layouts have theirs."""
         if not self._later.isActive():
             self._later.start()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Resize:
+            self.look_again()
+        return super().eventFilter(watched, event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         event.accept()
@@ -101,8 +108,7 @@ def _cut(panel: QWidget, part: QWidget, top: int, edge: int, sliver: int) -> int
             return top if row.isValid() else edge
         return inside + rect.top() if rect.bottom() + inside >= edge else edge
     if isinstance(part, QLabel):
-        line = QFontMetricsF(part.font()).lineSpacing()
-        return round(top + (edge - top) // line * line)
+        return top + max((end for end in line_ends(part) if top + end <= edge), default=0)
     inner = [child for child in part.children() if isinstance(child, QWidget) and child.isVisible()]
     if inner and not isinstance(part, QAbstractScrollArea):
         return lowest_whole(panel, part, edge, sliver)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -16,12 +15,11 @@ from PySide6.QtGui import (
     QKeyEvent,
     QKeySequence,
     QResizeEvent,
-    QTextLayout,
-    QTextOption,
 )
 from PySide6.QtWidgets import QGridLayout, QLabel, QMenu, QScrollArea, QWidget
 
 from app.i18n import tr
+from app.widgets.label_lines import line_ends
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -118,7 +116,7 @@ class FactSheet(QScrollArea):
             ends = (
                 right.y() + max(end, left.sizeHint().height())
                 for left, right in self._labels
-                for end in _line_ends(right)
+                for end in line_ends(right)
             )
             spare = room - max((end for end in ends if end <= room), default=room)
         if spare != self.viewportMargins().bottom():
@@ -179,22 +177,6 @@ class _Words(QLabel):
             QGuiApplication.clipboard().setText(self.selectedText().replace(BREAK, ""))
         else:
             super().keyPressEvent(event)
-
-
-def _line_ends(label: QLabel) -> list[int]:
-    """Px from a label's top to the end of each of its lines: one with characters of another face is higher."""
-    option = QTextOption()
-    option.setWrapMode(QTextOption.WrapMode.WordWrap)
-    lines = QTextLayout(label.text(), label.font(), label)
-    lines.setTextOption(option)
-    ends, end = list[int](), 0.0
-    lines.beginLayout()
-    while (line := lines.createLine()).isValid():
-        line.setLineWidth(label.contentsRect().width())
-        end += line.height()
-        ends.append(math.ceil(end))
-    lines.endLayout()
-    return ends
 
 
 def _breakable(word: str, metrics: QFontMetrics, room: int) -> str:

@@ -83,6 +83,27 @@ def test_a_picture_of_which_much_is_in_sight_stays(qtbot: QtBot) -> None:
         assert edge.isVisible() is covered, seen
 
 
+def test_lines_of_another_face_are_whole(qtbot: QtBot) -> None:
+    """Chinese lines are higher than the font says, where its characters are of another one."""
+    words = QLabel("\n".join(["层的残差"] * 6))
+    words.setAlignment(Qt.AlignmentFlag.AlignTop)
+    line = words.sizeHint().height() / 6
+    area, panel, edge = scrolled(qtbot, 200, [QWidget() for _ in range(4)] + [words, QWidget()])
+    words.setFixedHeight(words.sizeHint().height())
+    panel.resize(200, 5 * ROW + words.height())
+    for shown in (2, 4):
+        area.resize(220, round(4 * ROW + shown * line + 6))
+        edge.look_again()
+        qtbot.waitUntil(lambda shown=shown: abs(edge.y() - (4 * ROW + shown * line)) <= 2)  # type: ignore[misc]
+
+
+def test_a_bar_that_comes_later_moves_the_cover(qtbot: QtBot) -> None:
+    area, _panel, edge = scrolled(qtbot, 130, [QWidget() for _ in range(6)])
+    assert edge.isVisible() and edge.y() == 3 * ROW
+    area.setViewportMargins(0, 0, 0, 30)  # nothing is scrolled and no size of the panel's changes
+    qtbot.waitUntil(lambda: edge.y() == 2 * ROW)
+
+
 def test_lines_of_a_text_are_whole(qtbot: QtBot) -> None:
     words = QLabel("one\ntwo\nthree\nfour\nfive\nsix")
     area, panel, edge = scrolled(qtbot, 200, [QWidget() for _ in range(4)] + [words, QWidget()])
