@@ -179,5 +179,6 @@ def test_what_is_under_way_has_one_bar_however_many_panels_wait(
     assert len(panels) > 3
     for panel in panels:
         panel._cover()
-        assert panel._empty is not None and panel._empty.sentence.text()
+        assert panel._empty is not None and panel._empty.accessibleDescription()
+        assert bool(panel._empty.sentence.text()) == (panel.area == "center")
         assert panel._empty.bar.isHidden() == (panel.area != "center")
