@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -32,8 +31,8 @@ from app.widgets.heatmap_layout import Geometry, Options, dress_axis, lay_out
 from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_paint import Scene, paint_overlay
 from app.widgets.heatmap_view import View
-from app.widgets.readout import Part, brief_piece
-from app.widgets.ticks import figure
+from app.widgets.heatmap_words import cell_words
+from app.widgets.readout import Part
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -269,24 +268,11 @@ class HeatMap(QWidget):
         return None
 
     def readout(self, *, brief: int = 0) -> list[Part]:
-        """The cell pointed at (else the chosen one): both tokens, both positions, the exact value. Brief, where room is
-        short: 1, with less of a gap; 2, without the words for row and column; 3, without any; 4, with the beginnings of
-        the tokens; 5, without these: the value stays."""
+        """The cell pointed at (else the chosen one) in words; `brief` 0 … 5: with less and less (cell_words)."""
         cell = self.hovered or self.selected
         if cell is None or self._message:
             return []
-        row, col, name = (f"{word} " if brief < most else "" for word, most in zip(self._names, (2, 2, 3), strict=True))
-        value = self.value_of(cell)
-        hidden = value is not None and math.isnan(value)
-        words = "…" if value is None else tr("hidden by the mask") if hidden else figure(value, 6)
-        gap = " " if brief else "   "
-        axes = (self.row_axis, self.col_axis)
-        query, key = (brief_piece(axis.piece(i), brief) for axis, i in zip(axes, cell, strict=True))
-        return [
-            (row, "secondary"), (query, "strong"), (f" ({self.row_axis.number(cell[0])}) → ", "secondary"),
-            (col, "secondary"), (key, "strong"), (f" ({self.col_axis.number(cell[1])}){gap}", "secondary"),
-            (name, "secondary"), (words, "secondary" if hidden else "strong"),
-        ]  # fmt: skip
+        return cell_words(cell, self.value_of(cell), self._names, (self.row_axis, self.col_axis), brief)
 
     def readout_text(self) -> str:
         return "".join(text for text, _ in self.readout())

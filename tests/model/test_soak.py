@@ -53,7 +53,8 @@ def _walk(steps: int, *, check_every: int) -> None:
     grown = process.memory_info().rss - before[0]
     bookkeeping = 1200 * len(tokens)  # a node's record: a frozen dataclass of twelve fields, in the tree and here
     assert grown < (SETTLED_MB << 20) + bookkeeping, f"{grown / 1e6:.1f} MB more for {len(tokens)} nodes"
-    assert (process.num_threads(), process.num_fds()) == before[1:]
+    # Fewer: what an earlier test left has ended since.
+    assert process.num_threads() <= before[1] and process.num_fds() <= before[2]
     assert threading.active_count() <= before[1]
 
 
