@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo
 
 log = logging.getLogger("decoderscope.app")
-QUIET_CODES = frozenset({"cancelled", "superseded", "engine_lost"})
+TAKEN_BACK = frozenset({"cancelled", "superseded"})
+"""A view that got one of these and is still wanted is asked for again."""
+QUIET_CODES = TAKEN_BACK | {"engine_lost"}
 
 
 @dataclass(frozen=True, kw_only=True)

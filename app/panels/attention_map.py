@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.notify import QUIET_CODES
+from app.notify import QUIET_CODES, TAKEN_BACK
 from app.panels.attention_copy import copy_cells
 from app.panels.attention_words import value_name, view_text
 from app.plain import tip as plain_tip
@@ -302,6 +302,8 @@ class MapView(QWidget):
     def _on_error(self, error: ErrorInfo, asked: object) -> None:
         if self._asked == asked:
             self._asked = None
+            if error.code in TAKEN_BACK:  # and not by a newer one of its own
+                self._panel.mark("view")
         if not self._retired and error.code not in QUIET_CODES and not self.heat.tiles:
             self.heat.set_message(error.message)
 

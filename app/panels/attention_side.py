@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
+from app.notify import TAKEN_BACK
 from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, metric_unit, value_name
 from app.panels.heads_table import HeadsTable
 from app.widgets.bar_table import BarTable
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from app.panels.base import OnReply, Panel
     from app.widgets.readout import Part
     from model.protocol.framing import Arrays
+    from model.protocol.wire import ErrorInfo
 
 PAGES = ("heads", "row", "column", "entropy")
 ROW_SHARES, APART = (14, 18, 24), 14
@@ -266,7 +268,7 @@ class SideView(QWidget):
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
         self._panel.ask(
             message, lambda *_: self._on_grid_done(), on_part=part, slot="grid", priority="background",
-            on_error=lambda _: self._forget("grid", asked),
+            on_error=lambda error: self._forget("grid", asked, error),
         )  # fmt: skip
 
     def _on_grid_done(self) -> None:
@@ -286,8 +288,8 @@ class SideView(QWidget):
             return
         self._asked["metrics"] = state
         self._panel.ask(
-            GetMetrics(), self._on_metrics, on_error=lambda _: self._forget("metrics", state), slot="metrics",
-            priority="background",
+            GetMetrics(), self._on_metrics, on_error=lambda error: self._forget("metrics", state, error),
+            slot="metrics", priority="background",
         )  # fmt: skip
 
     def _on_metrics(self, reply: MetricsReply, arrays: Arrays) -> None:
@@ -327,7 +329,7 @@ class SideView(QWidget):
         if self._asked.get(name) != asked:
             self._asked[name] = asked
             self._panel.ask(
-                message, on_reply, on_error=lambda _: self._forget(name, asked), slot=name,
+                message, on_reply, on_error=lambda error: self._forget(name, asked, error), slot=name,
             )  # fmt: skip
 
     def _on_row(self, reply: LineReply, arrays: Arrays) -> None:
@@ -384,10 +386,13 @@ class SideView(QWidget):
         self.entropy.positionHovered.connect(lambda p: selection.set_hover(token=None if p < 0 else p))
         self.entropy.positionClicked.connect(selection.set_query)
 
-    def _forget(self, name: str, asked: object) -> None:
-        """What was asked did not come; it may be asked again. What replaced it is left alone."""
+    def _forget(self, name: str, asked: object, error: ErrorInfo) -> None:
+        """What was asked did not come; it may be asked again, and is where it was only taken back. What replaced it is
+        left alone."""
         if self._asked.get(name) == asked:
             self._asked.pop(name)
+            if error.code in TAKEN_BACK:
+                self._panel.mark("view")
 
     def _hover(self, cell: tuple[int, int] | None) -> None:
         self._ctx.selection.set_hover(cell=cell)

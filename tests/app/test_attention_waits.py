@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.panels.attention import AttentionPanel
 from app.theme import Theme
 from app.widgets.ticks import figure
-from model.protocol.attention_requests import GetMetrics
+from model.protocol.attention_requests import GetGrid, GetMatrix, GetMetrics
+from model.protocol.wire import ErrorInfo
 from tests.app.attention_bench import Bench, settled, shown
 
 CELL = (8, 1)
@@ -132,3 +133,33 @@ def test_marks_of_another_run_go_with_it(qtbot: QtBot, bench: Bench) -> None:
     qtbot.waitUntil(lambda: panel.side.grid.measure is not None)
     measure = panel.side.grid.measure
     assert measure is not None and np.isfinite(measure[1]).all()
+
+
+@pytest.mark.parametrize("code", ["superseded", "cancelled"])
+def test_a_matrix_and_a_grid_that_were_taken_back_are_asked_for_again(qtbot: QtBot, bench: Bench, code: str) -> None:
+    panel = held(qtbot, bench)
+    bench.selection.set_stage("raw")
+    kinds = (GetMatrix, GetGrid)
+    qtbot.waitUntil(lambda: all(any(isinstance(a.message, kind) for a in bench.engine._queue) for kind in kinds))
+    taken, bench.engine._queue = bench.engine._queue, []
+    for each in taken:
+        assert each.on_error is not None
+        each.on_error(ErrorInfo(code=code, message=""))
+    let(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.main.heat.value_of(CELL) == float(bench.engine.matrix(bench.selection.view)[CELL]))
+    qtbot.waitUntil(lambda: not panel.side.grid.missing())
+
+
+def test_what_cannot_be_had_is_not_asked_for_over_and_over(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench)
+    bench.selection.set_stage("raw")
+    qtbot.waitUntil(lambda: any(isinstance(a.message, GetMatrix) for a in bench.engine._queue))
+    taken, bench.engine._queue = bench.engine._queue, []
+    before = len(bench.engine.asked)
+    for each in taken:
+        assert each.on_error is not None
+        each.on_error(ErrorInfo(code="failed", message="no"))
+    qtbot.wait(200)
+    assert len(bench.engine.asked) == before
+    bench.selection.set_stage("weights")
+    let(qtbot, bench, panel)
