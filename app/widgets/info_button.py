@@ -18,7 +18,7 @@ SIZE = 22
 WIDTH, WIDTH_WITH_PICTURE = 340, 592
 MARGIN = 16
 TELLING = {
-    "attention": (8, 76, 528, 341),
+    "attention": (8, 76, 528, 352),
     "kv": (10, 44, 490, 336),
     "rope": (12, 108, 528, 234),
     "feed_forward": (296, 74, 528, 310),
