@@ -96,8 +96,9 @@ _BARE = frozenset({"DejaVu Sans", "Bitstream Vera Sans", "Droid Sans Fallback", 
 
 
 class Theme(QObject):
-    """The colours and fonts in force. `changed` after either was replaced."""
+    """The colours and fonts in force. `changed` after either was replaced, `changing` before."""
 
+    changing = Signal()
     changed = Signal()
     _active: ClassVar[Theme | None] = None
 
@@ -140,6 +141,7 @@ class Theme(QObject):
 
     def apply(self) -> None:
         """Puts palette, font and style sheet on the application."""
+        self.changing.emit()
         self.palette = DARK if self.dark else LIGHT
         app = QApplication.instance()
         if isinstance(app, QApplication):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QSize, Qt, QTimer
 
 from app.frame.dock_room import DockRoom
 from app.frame.docks import Crowding, DockArea, PanelDock, place, share_space
@@ -29,6 +29,8 @@ class StandardLayout(QObject):
         self._settle.timeout.connect(self._follow)
         self.room = DockRoom(area, docks, area.theme)
         self.room.changed.connect(self._settle.start)
+        self._sizes: dict[PanelDock, QSize] = {}
+        area.theme.changing.connect(self._remember)
         area.theme.changed.connect(self._settle.start)
         area.resized.connect(self._settle.start)
         area.separatorMoved.connect(self.make_own)
@@ -56,8 +58,20 @@ class StandardLayout(QObject):
         place(self._area, self._docks, self._placed_as)
         self._settle.start(0)
 
+    def _remember(self) -> None:
+        """Sizes of one's own outlast a style sheet: between two of them separators have another width, and docks give
+        up a pixel for it each time."""
+        docked = [dock for dock in self._docks.values() if not dock.isFloating() and not dock.visibleRegion().isEmpty()]
+        self._sizes = {} if self.in_force else {dock: dock.size() for dock in docked}
+
     def _follow(self) -> None:
+        sizes, self._sizes = self._sizes, {}
         if not self.in_force:
+            for way, lengths in (
+                (Qt.Orientation.Vertical, [size.height() for size in sizes.values()]),
+                (Qt.Orientation.Horizontal, [size.width() for size in sizes.values()]),
+            ):
+                self._area.resizeDocks(list(sizes), lengths, way)
             return
         if self._placed_as is self._crowding():
             share_space(self._area, self._docks, self._crowding())

@@ -412,6 +412,22 @@ def test_a_layout_of_ones_own_is_left_alone(application: Application, qtbot: QtB
     assert not docks["attention"].tabbed
 
 
+def test_a_layout_of_ones_own_keeps_its_sizes_through_themes(application: Application, qtbot: QtBot) -> None:
+    window, dock = application.window, application.window.docks["lens"]
+    window.resize(1400, 900)
+    dock.raise_()
+    for _ in range(2):  # from here on it is one's own
+        dock.toggle_floating()
+        qtbot.wait(300)
+    shown = [dock for dock in window.docks.values() if not dock.visibleRegion().isEmpty()]
+    before = [dock.geometry() for dock in shown]
+    assert len(shown) > 3
+    for theme in ("light", "dark") * 3:
+        application.settings.update(theme=theme)
+        qtbot.wait(250)
+    assert [dock.geometry() for dock in shown] == before
+
+
 def test_docks_that_share_a_place_keep_their_tools(application: Application, qtbot: QtBot) -> None:
     window = application.window
     window.resize(1000, 700)
