@@ -228,8 +228,7 @@ class Others:
 
 def report(rounds: Mapping[str, Sequence[Measure]], others: float) -> list[str]:
     """Prints the table of phases (the one called "idle" against all others together); the bounds that are broken, in
-    words. A turn of the loop is told and not judged: it is many calls and Qt's layout and painting of the whole window;
-    what a person feels of it is the gap, which is."""
+    words. What the GUI thread used between two ticks, often of many calls, is held to the bound of one call."""
     wall = {name: np.concatenate([each.wall for each in measures]) for name, measures in rounds.items()}
     own = {name: np.concatenate([each.own for each in measures]) for name, measures in rounds.items()}
     calls = {name: [call for each in measures for call in each.calls] for name, measures in rounds.items()}
@@ -256,8 +255,9 @@ def report(rounds: Mapping[str, Sequence[Measure]], others: float) -> list[str]:
     _tell_where("turn", [slow for each in every for slow in each.slow])
     _tell_where("gap", [slow for each in every for slow in each.gaps])
     tell(f"other programs used {others:.2f} of a core{': the gaps are theirs as well' if others > QUIET else ''}")
+    turn = float(max(own["busy"].max(), own["idle"].max()))
     found = (
-        (call > CALL_MS, f"a call of {call:.1f} ms"),
+        (turn > CALL_MS, f"a turn of {turn:.1f} ms, of which the longest call {call:.1f} ms"),
         (ratio > RATIO, f"p99 busy ÷ idle of {ratio:.2f}"),
         (gap > GAP_MS, f"a gap of {gap:.1f} ms"),
     )

@@ -21,13 +21,19 @@ BUDGET = 6 << 20
 WARM, SETTLED_MB = 1500, 24
 
 
+def open_files() -> set[str]:
+    """This process's file descriptors by number, without the one that lists them."""
+    names = os.listdir("/dev/fd")  # noqa: PTH208 - closed before they are looked at
+    return {name for name in names if os.path.lexists(f"/dev/fd/{name}")}
+
+
 def _walk(steps: int, *, check_every: int) -> None:
     model = made()
     run = Run(model, budget_bytes=BUDGET)
     run.prefill(random_ids(20))
     generator, process = random.Random(1), psutil.Process()
     tokens: dict[int, int] = {}
-    before: tuple[int, int, int] | None = None
+    before: tuple[int, set[int], set[str]] | None = None
     for number in range(steps):
         act = generator.random()
         nodes = list(run.nodes)
@@ -47,15 +53,16 @@ def _walk(steps: int, *, check_every: int) -> None:
             assert run.length == run.n_prompt + len(run.path) == len(run.ids)
         if number == min(WARM, steps // 2):
             gc.collect()
-            before = (process.memory_info().rss, process.num_threads(), process.num_fds())
+            before = (process.memory_info().rss, {thread.id for thread in process.threads()}, open_files())
     gc.collect()
     assert before is not None
     grown = process.memory_info().rss - before[0]
     bookkeeping = 1200 * len(tokens)  # a node's record: a frozen dataclass of twelve fields, in the tree and here
     assert grown < (SETTLED_MB << 20) + bookkeeping, f"{grown / 1e6:.1f} MB more for {len(tokens)} nodes"
-    # Fewer: what an earlier test left has ended since.
-    assert process.num_threads() <= before[1] and process.num_fds() <= before[2]
-    assert threading.active_count() <= before[1]
+    # By name: what an earlier test left may end meanwhile, and would hide what is new.
+    assert not {thread.id for thread in process.threads()} - before[1]
+    assert not open_files() - before[2]
+    assert threading.active_count() <= len(before[1])
 
 
 def test_five_hundred_steps_and_seeks_with_branches() -> None:
