@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QPushButton,
     QSizePolicy,
     QWidget,
@@ -49,6 +48,7 @@ from app.export.subjects import (
     stem_of,
 )
 from app.i18n import tr
+from app.widgets.busy_bar import BusyBar
 from app.widgets.check_box import CheckBox
 from app.widgets.form_spin import FormDoubleSpin, FormSpin
 from app.widgets.value_combo import Choice, ValueCombo
@@ -256,8 +256,7 @@ class ExportDialog(Sheet):
         return widget
 
     def _add_buttons(self) -> None:
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
+        self.bar = BusyBar(self._ctx.theme)
         self.bar.hide()
         self.progress_note = QLabel()
         self.progress_note.setTextFormat(Qt.TextFormat.PlainText)

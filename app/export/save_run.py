@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QPushButton,
     QRadioButton,
 )
@@ -25,6 +24,7 @@ from app.export.places import is_there, typed_path
 from app.export.subjects import safe_stem
 from app.i18n import tr
 from app.notify import QUIET_CODES
+from app.widgets.busy_bar import BusyBar
 from model.protocol.errors import DecoderscopeError
 from model.protocol.export_requests import ExportRun, RunContents
 from model.protocol.file_writing import RUN_SUFFIX, named
@@ -70,8 +70,7 @@ class SaveRunDialog(Sheet):
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         self.note.setWordWrap(True)
         column.addWidget(self.note)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
+        self.bar = BusyBar(ctx.theme)
         self.bar.setRange(0, 0)
         self.bar.hide()
         column.addWidget(self.bar)

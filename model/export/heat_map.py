@@ -67,9 +67,11 @@ class HeatMap:
 
 @dataclass(frozen=True, kw_only=True)
 class _Axis:
-    """The labels of one axis: (place in cells from the start, words), their size, turn and extent across the axis."""
+    """The labels of one axis: (place in cells from the start, words), their size, turn and extent across the axis;
+    `decoded`: the place from which tokens are generated."""
 
     labels: tuple[tuple[float, str], ...]
+    decoded: float
     size: float
     turn: float
     extent: float
@@ -102,8 +104,8 @@ def _place(canvas: Canvas, heat: HeatMap, area: Rect, bar: Bar) -> tuple[Rect, _
     title = LABEL * unit * 1.6
     rect = Rect(x=area.x, y=area.y, width=area.width * 0.7, height=area.height * 0.7)
     for _ in range(3):
-        left = _axis(canvas, heat.row_pieces, heat.rows[0], rect.height, upright=True, most=area.width * 0.3)
-        top = _axis(canvas, heat.col_pieces, heat.cols[0], rect.width, upright=False, most=area.height * 0.3)
+        left = _axis(canvas, heat, heat.row_pieces, rect.height, upright=True, most=area.width * 0.3)
+        top = _axis(canvas, heat, heat.col_pieces, rect.width, upright=False, most=area.height * 0.3)
         x, y = area.x + title + left.extent, area.y + title + top.extent
         right = _boundary_width(canvas, heat) + 12 * unit + bar.width(canvas, rect.height)
         # the last slanted labels lean over to the right
@@ -124,10 +126,12 @@ def _floor(canvas: Canvas, length: float) -> float:
     return canvas.device(length - 0.5 * 72 / canvas.spec.dpi) * 72 / canvas.spec.dpi
 
 
-def _axis(canvas: Canvas, pieces: tuple[str, ...], first: int, length: float, *, upright: bool, most: float) -> _Axis:
+def _axis(
+    canvas: Canvas, heat: HeatMap, pieces: tuple[str, ...], length: float, *, upright: bool, most: float
+) -> _Axis:
     """Labels along `length` points. All of them where a legible size allows it, else one in 2, 5, 10 … with its
-    position written before it."""
-    unit, count = canvas.unit, len(pieces)
+    position written after it."""
+    unit, count, first = canvas.unit, len(pieces), (heat.rows if upright else heat.cols)[0]
     cell = length / count
     size, turn = _fitting(cell, unit, upright=upright)
     thinned = size < SMALLEST_TOKEN * unit
@@ -144,7 +148,8 @@ def _axis(canvas: Canvas, pieces: tuple[str, ...], first: int, length: float, *,
     for _, words in labels:
         wide, _high = canvas.measure(words, size, mono=True)
         extent = max(extent, wide if upright else wide * sine + size * cosine)
-    return _Axis(labels=tuple(labels), size=size, turn=turn, extent=extent + 5 * unit, thinned=thinned)
+    decoded = heat.boundary - first if heat.boundary else math.inf
+    return _Axis(labels=tuple(labels), decoded=decoded, size=size, turn=turn, extent=extent + 5 * unit, thinned=thinned)
 
 
 def _fitting(cell: float, unit: float, *, upright: bool) -> tuple[float, float]:
@@ -182,8 +187,8 @@ def _draw_labels(canvas: Canvas, heat: HeatMap, rect: Rect, left: _Axis, top: _A
     unit, palette = canvas.unit, canvas.palette
     n_rows, n_cols = len(heat.row_pieces), len(heat.col_pieces)
     for place, words in left.labels:
-        y = rect.y + rect.height * place / n_rows
-        canvas.text(rect.x - 4 * unit, y, words, left.size, align="right", anchor="center", mono=True)
+        y, voice = rect.y + rect.height * place / n_rows, _voice(canvas, left, place)
+        canvas.text(rect.x - 4 * unit, y, words, left.size, colour=voice, align="right", anchor="center", mono=True)
         if left.thinned:
             canvas.line([(rect.x - 2.5 * unit, y), (rect.x, y)], colour=palette.secondary, width=0.5 * unit)
     for place, words in top.labels:
@@ -194,6 +199,7 @@ def _draw_labels(canvas: Canvas, heat: HeatMap, rect: Rect, left: _Axis, top: _A
             rect.y - 4 * unit,
             words,
             top.size,
+            colour=_voice(canvas, top, place),
             turn=top.turn,
             anchor="center" if upright else "baseline",
             mono=True,
@@ -218,6 +224,11 @@ def _draw_labels(canvas: Canvas, heat: HeatMap, rect: Rect, left: _Axis, top: _A
         align="center",
         turn=90,
     )
+
+
+def _voice(canvas: Canvas, axis: _Axis, place: float) -> str:
+    """The colour of a label: generated tokens are amber, as in the window."""
+    return canvas.palette.amber if place >= axis.decoded else canvas.palette.text
 
 
 def _boundary_inside(heat: HeatMap) -> bool:

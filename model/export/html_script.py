@@ -96,6 +96,10 @@ let picture = null;
 
 function elide(s) { return [...s].length > 18 ? [...s].slice(0, 17).join("") + "…" : s; }
 
+function voice(on, at) {
+  return data.boundary && at >= data.boundary ? data.amber : on ? data.text : data.secondary;
+}
+
 function paint() {
   draw.setTransform(scale, 0, 0, scale, 0, 0);
   draw.clearRect(0, 0, canvas.width, canvas.height);
@@ -107,7 +111,7 @@ function paint() {
     const on = cell && cell[0] === r;
     if (!on && (r % every || (cell && Math.abs(cell[0] - r) * size < 13))) continue;
     draw.font = (on ? "bold " : "") + font + "px " + mono;
-    draw.fillStyle = on ? data.text : data.secondary; draw.textAlign = "right"; draw.textBaseline = "middle";
+    draw.fillStyle = voice(on, r0 + r); draw.textAlign = "right"; draw.textBaseline = "middle";
     draw.fillText(elide(data.rowPieces[r]) + (every > 1 ? " " + (r0 + r) : ""), left - 5, top_ + (r + 0.5) * size);
   }
   for (let c = 0; c < W; c++) {
@@ -116,7 +120,7 @@ function paint() {
     draw.save();
     draw.translate(left + (c + 0.5) * size, top_ - 5); draw.rotate(-Math.PI / 3);
     draw.font = (on ? "bold " : "") + font + "px " + mono;
-    draw.fillStyle = on ? data.text : data.secondary; draw.textAlign = "left"; draw.textBaseline = "middle";
+    draw.fillStyle = voice(on, c0 + c); draw.textAlign = "left"; draw.textBaseline = "middle";
     draw.fillText(elide(data.colPieces[c]) + (every > 1 ? " " + (c0 + c) : ""), 0, 0);
     draw.restore();
   }

@@ -27,7 +27,8 @@ CROWDED = 1.05
 class LensGrid:
     """`p` float32 (L, T): the probability of the top token after each layer at each position; `pieces` the tokens,
     [layer][position]. `layers` are depths: 0 is the embedding, l + 1 the stream after layer l; `n_layers` of the model
-    tells which is the output. `inputs`: the piece at each position; `first` its index."""
+    tells which is the output. `inputs`: the piece at each position; `first`: the index of the first; `boundary`: the
+    first decoded position, 0: none."""
 
     p: Float32
     pieces: tuple[tuple[str, ...], ...]
@@ -35,6 +36,7 @@ class LensGrid:
     inputs: tuple[str, ...]
     about: Provenance
     first: int = 0
+    boundary: int = 0
     title: str = "Logit lens · top token after each layer"
     n_layers: int | None = None
 
@@ -119,13 +121,15 @@ def draw_lens(canvas: Canvas, lens: LensGrid) -> None:
         canvas.text(rect.x - 4 * unit, y, lens.names[index], size, align="right", anchor="center")
     for col, word in below.words:
         x, y = rect.x + (col + 0.5) * cell, rect.bottom + 4 * unit
+        generated = 0 < lens.boundary <= lens.first + col
+        voice = palette.amber if generated else palette.text  # as in the window
         if below.turn:
             canvas.text(
-                x - below.size * 0.1, y + below.size * 0.5, word, below.size, align="right", anchor="center",
-                turn=below.turn, mono=True,
+                x - below.size * 0.1, y + below.size * 0.5, word, below.size, colour=voice, align="right",
+                anchor="center", turn=below.turn, mono=True,
             )  # fmt: skip
         else:
-            canvas.text(x, y + below.size * 0.9, word, below.size, align="center", mono=True)
+            canvas.text(x, y + below.size * 0.9, word, below.size, colour=voice, align="center", mono=True)
     title = LABEL * unit
     canvas.text(
         rect.x + rect.width / 2, rect.bottom + under - size * 0.2, "input token →", title, colour=palette.secondary,

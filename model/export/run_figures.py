@@ -208,6 +208,7 @@ def lens_figure(run: Run, subject: Subject, message: ExportLens, check: Check) -
         inputs=subject.pieces[slice(*rows)],
         about=about,
         first=rows[0],
+        boundary=subject.boundary,
         title=message.title or LensGrid.title,
     )
     numbers = {

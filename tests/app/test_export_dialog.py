@@ -16,6 +16,7 @@ from app.export.exporter import Exporter, ExportOptions, formats_of, free_stem
 from app.export.subjects import safe_stem, stem_of
 from app.panels.attention import AttentionPanel
 from app.theme import Theme
+from app.widgets.busy_bar import BusyBar
 from model.protocol.export_requests import ExportAttention
 from tests.app.attention_bench import Bench
 
@@ -147,7 +148,7 @@ def test_cancel_ends_the_export_and_leaves_no_file(
     dialog = opened(qtbot, panel, tmp_path / "none")
     bench.engine.held = True
     dialog.export()
-    assert dialog.bar.isVisible()
+    assert dialog.bar.isVisible() and isinstance(dialog.bar, BusyBar) and dialog.bar.busy
     assert not dialog.export_button.isEnabled()
     with qtbot.waitSignal(exporter.ended, timeout=5000) as blocker:
         QTest.keyClick(dialog, Qt.Key.Key_Escape)

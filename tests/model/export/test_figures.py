@@ -218,6 +218,27 @@ def test_the_words_of_an_svg_are_text(scale: Scale) -> None:
     assert any(word.startswith("very") and word.endswith("…") for word in words)
 
 
+@pytest.mark.parametrize("theme", ["light", "dark", "transparent"])
+@pytest.mark.parametrize(("n", "first", "boundary"), [(12, 0, 0), (12, 0, 8), (12, 5, 8), (12, 9, 8), (400, 0, 250)])
+def test_generated_tokens_are_amber_on_both_axes(theme: FigureTheme, n: int, first: int, boundary: int) -> None:
+    base, words, span = heat_map(2), tuple(f"word{place}" for place in range(n)), (first, first + n)
+    heat = HeatMap(
+        values=np.zeros((min(n, 64), min(n, 64)), dtype=np.float32), rows=span, cols=span, row_pieces=words,
+        col_pieces=words, boundary=boundary, levels=Levels(low=0, high=1), about=base.about, title=base.title,
+        what=base.what,
+    )  # fmt: skip
+    canvas = drawn(heat, FigureSpec(width=6, height=5, dpi=72, theme=theme))
+    amber, black = PALETTES[theme].amber, PALETTES[theme].text
+    found = [(text, re.match(r"word(\d+)", text.get_text())) for text in canvas.figure.get_children()
+             if isinstance(text, Text)]  # fmt: skip
+    labels = [(text, first + int(name[1])) for text, name in found if name]
+    assert len(labels) == 24 if n == 12 else len(labels) >= 12, "of rows and columns"
+    for text, position in labels:
+        assert text.get_color() == (amber if 0 < boundary <= position else black)
+    in_svg = made(heat, "svg", FigureSpec(width=6, height=5, dpi=72, theme=theme)).decode().count(f"fill: {amber}")
+    assert in_svg >= sum(0 < boundary <= position for _, position in labels)
+
+
 def test_a_file_is_the_same_each_time() -> None:
     for file_format in PICTURE_FORMATS:
         assert made(heat_map(9), file_format) == made(heat_map(9), file_format)

@@ -9,6 +9,7 @@ import pytest
 
 from model.colormaps import lut
 from model.export.attention import export_attention
+from model.export.palette import PALETTES
 from model.export.sheet import export_sheet
 from model.protocol.attention_requests import HeadView
 from model.protocol.export_requests import ExportAttention, ExportSheet
@@ -64,6 +65,9 @@ def test_the_mouse_reads_the_engines_numbers(run: Run, tmp_path: Path) -> None:
                 assert shown == "masked"
             else:
                 assert np.float32(shown) == expected[row, col]
+        colours = browser.evaluate("[11, 12, 15].map(at => voice(false, at))")
+        palette = PALETTES["light"]
+        assert colours == [palette.secondary, palette.amber, palette.amber]
         browser.point(1, 1)
         with browser.picture() as picture:
             picture.save(tmp_path / "head.png")

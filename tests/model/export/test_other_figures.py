@@ -105,7 +105,7 @@ def _record(canvas: Canvas, made: KVGrowth, drawn: list[list[tuple[float, float]
     draw_kv_growth(canvas, made)
 
 
-def lens(n: int = 12) -> LensGrid:
+def lens(n: int = 12, *, first: int = 0, boundary: int = 0) -> LensGrid:
     words = pieces(n)
     return LensGrid(
         p=np.linspace(0, 1, 5 * n, dtype=np.float32).reshape(5, n),
@@ -113,6 +113,8 @@ def lens(n: int = 12) -> LensGrid:
         layers=tuple(range(5)),
         inputs=words,
         about=ABOUT,
+        first=first,
+        boundary=boundary,
     )
 
 
@@ -212,6 +214,18 @@ def test_every_input_of_a_lens_is_named(n: int) -> None:
     title = next(y for words, _, y in under if words == "input token →")
     named = [words for words, _, y in under if words in pieces(12) and title - 60 < y < title]
     assert sorted(named) == sorted(elide(piece, 14) for piece in pieces(n))
+
+
+@pytest.mark.parametrize(("n", "first", "boundary"), [(12, 0, 0), (12, 0, 9), (23, 4, 9), (12, 10, 9), (12, 0, 30)])
+def test_generated_inputs_of_a_lens_are_amber(n: int, first: int, boundary: int) -> None:
+    canvas = Canvas(FigureSpec(width=9, height=7, dpi=72))
+    draw_lens(canvas, lens(n, first=first, boundary=boundary))
+    texts = [child for child in canvas.figure.get_children() if isinstance(child, Text)]
+    title = next(text.get_position()[1] for text in texts if text.get_text() == "input token →")
+    inputs = [text for text in texts if title - 60 < text.get_position()[1] < title and text.get_text() in pieces(12)]
+    amber, black = canvas.palette.amber, canvas.palette.text
+    expected = [amber if 0 < boundary <= first + col else black for col in range(n)]
+    assert [text.get_color() for text in sorted(inputs, key=lambda text: text.get_position()[0])] == expected
 
 
 @pytest.mark.parametrize("layers", [1, 4, 12])
