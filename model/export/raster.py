@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ Float32 = NDArray[np.float32]
 Array = NDArray[Any]
 
 GATHERED = 16
-"""Cells a pixel up to which cells are gathered pixel by pixel: many times faster than short runs of `reduceat`."""
-
+"""Columns a pixel up to which they are gathered pixel by pixel: many times faster than short runs of `reduceat`."""
 
 ENOUGH = 3_000
 """Pixels a side past which a page's viewer smooths nothing that can be seen; more of them only take time and room."""
@@ -21,25 +21,43 @@ ENOUGH = 3_000
 def pool(values: Float32, height: int, width: int, *, signed: bool = False) -> Float32:
     """(…, h, w) → at most (…, height, width): each cell the maximum of those under it, or, `signed`, the one of largest
     magnitude. NaN (masked) only where every cell under it is. Never an average."""
-    high = _reduce(_reduce(values, np.fmax, -2, height), np.fmax, -1, width)
+    high = _reduce_cols(_reduce_rows(values, np.fmax, height), np.fmax, width)
     if not signed:
         return high
-    low = _reduce(_reduce(values, np.fmin, -2, height), np.fmin, -1, width)
+    low = _reduce_cols(_reduce_rows(values, np.fmin, height), np.fmin, width)
     return np.where(np.abs(low) > np.abs(high), low, high)
 
 
-def _reduce(values: Float32, ufunc: np.ufunc, axis: int, size: int) -> Float32:
-    count = values.shape[axis]
+def _starts(count: int, size: int) -> NDArray[np.int64]:
+    """The first cell of every pixel, and the end: cell i lies on pixel ⌊i · size / count⌋."""
+    return -(-np.arange(size + 1, dtype=np.int64) * count // size)
+
+
+def _reduce_rows(values: Float32, ufunc: np.ufunc, size: int) -> Float32:
+    """(…, h, w) → (…, size, w) where h is more. Pixel by pixel: whole rows at a time are several times faster than
+    gathering them, and than `reduceat`."""
+    count = values.shape[-2]
     if count <= size:
         return values
-    starts = -(-np.arange(size + 1, dtype=np.int64) * count // size)  # cell i lies on pixel ⌊i · size / count⌋
+    reduced = np.empty((*values.shape[:-2], size, values.shape[-1]), dtype=values.dtype)
+    for pixel, (start, stop) in enumerate(itertools.pairwise(_starts(count, size).tolist())):
+        ufunc.reduce(values[..., start:stop, :], axis=-2, out=reduced[..., pixel, :])
+    return reduced
+
+
+def _reduce_cols(values: Float32, ufunc: np.ufunc, size: int) -> Float32:
+    """(…, h, w) → (…, h, size) where w is more."""
+    count = values.shape[-1]
+    if count <= size:
+        return values
+    starts = _starts(count, size)
     reduced: Float32
     if count > GATHERED * size:
-        reduced = ufunc.reduceat(values, starts[:-1], axis=axis)
+        reduced = ufunc.reduceat(values, starts[:-1], axis=-1)
         return reduced
-    reduced = values.take(starts[:-1], axis)
+    reduced = values.take(starts[:-1], -1)
     for cell in range(1, -(-count // size)):  # the next cell of every pixel, or its last one again
-        ufunc(reduced, values.take(np.minimum(starts[:-1] + cell, starts[1:] - 1), axis), out=reduced)
+        ufunc(reduced, values.take(np.minimum(starts[:-1] + cell, starts[1:] - 1), -1), out=reduced)
     return reduced
 
 
