@@ -228,13 +228,13 @@ class RopePanel(Panel):
         for key, values in zip(reply.curves, np.asarray(arrays["curve_scores"]), strict=True):
             if key in self.shown:
                 colour, dashed = STYLES.get(key, ("secondary", False))
-                lines.append(Line(name=curve_name(key), x=x, y=values, colour=colour, dashed=dashed, key=key))
+                lines.append(Line(name=curve_name(key), x=x, y=values, colour=colour, dashed=dashed, key=key,
+                                  tip=curve_tip(key)))  # fmt: skip
         if "sinusoidal" in self.shown:
             colour, dashed = STYLES["sinusoidal"]
             name = curve_name("sinusoidal")
-            lines.append(
-                Line(name=name, x=x, y=np.asarray(arrays["sinusoidal"]), colour=colour, dashed=dashed, right=True)
-            )
+            lines.append(Line(name=name, x=x, y=np.asarray(arrays["sinusoidal"]), colour=colour, dashed=dashed,
+                              right=True, tip=curve_tip("sinusoidal")))  # fmt: skip
         step = float(np.median(np.diff(x))) if len(x) > 1 else 1.0
         name = tr("distance") if step <= 1 else tr("distance, every {n}", n=f"{step:,.0f}")
         self.curve.set_names(x=name, y="q·k/√d")
@@ -361,11 +361,11 @@ class RopePanel(Panel):
             return
         self._arranged = arranged
         places = self._places(narrow=narrow, tall=tall, table=table)
-        shares = {self.plane: 25, self.grid: 26, self.table: 48, self.bars: 20, self.curve: 32, self.facts: 28}
+        shares = {self.plane: 24, self.grid: 24, self.table: 46, self.bars: 22, self.curve: 38, self.facts: 26}
         columns = [1] if narrow else [28, 46, 26] if tall else [shares[widget] for widget in places]
         rows = len(places) if narrow else 2 if tall else 1
         # In one column the curve's key and the numbers may take more lines.
-        high: dict[QWidget, int] = {self.curve: 190, self.facts: 200}
+        high: dict[QWidget, int] = {self.curve: 232, self.facts: 200}
         least = [px(high.get(widget, 150)) for widget in places] if narrow else ()
         self._cells.arrange(places, columns=columns, rows=[1] * rows, least=least)
 

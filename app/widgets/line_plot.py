@@ -15,6 +15,8 @@ from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainte
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
+from app.plain import tip
+from app.widgets import line_legend
 from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
 from app.widgets.free_place import Curve, free_place
@@ -23,16 +25,17 @@ from app.widgets.ticks import decades, figure, longest_short, named_ticks, short
 
 if TYPE_CHECKING:
     from app.theme import Theme
+    from app.widgets.line_legend import Legend
 
 Floats = NDArray[np.float32]
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-GAP, PALE, BAR_SHARE, LEAST_PLOT, BESIDE, MOST_RIGHT = 14, 0.42, 0.55, 40, 10, 5
+BAR_SHARE, BESIDE, MOST_RIGHT = 0.55, 10, 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
     """`x` ascending and `y`, (n,) each, NaN where there is none. `colour`: a token of the theme. `style`: a line, dots
-    alone, or bars from the bottom (a pale ground). `right`: on an axis of its own at the right."""
+    alone, or bars from the bottom (a pale ground). `right`: on an axis of its own at the right. `tip`: what it is."""
 
     name: str
     x: Floats
@@ -42,6 +45,11 @@ class Line:
     style: Literal["line", "dots", "bars"] = "line"
     right: bool = False
     key: str = ""
+    tip: str = ""
+
+    def at(self, x: float) -> float:
+        """The value at the point nearest to x; NaN where there is none."""
+        return float(self.y[int(np.abs(self.x - x).argmin())]) if len(self.x) else math.nan
 
     @cached_property
     def widest(self) -> str:
@@ -90,6 +98,8 @@ class LinePlot(QWidget):
         self._log, self._zero, self._whole, self._titled = log, zero, whole, titled
         self._x_names = dict(x_names or {})
         self.lines: tuple[Line, ...] = ()
+        self.pointed: Line | None = None
+        self._legend: Legend | None = None
         self._marks: tuple[Mark, ...] = ()
         self._mark_places: list[QRectF | None] | None = None
         self._cursor: float | None = None
@@ -106,6 +116,7 @@ class LinePlot(QWidget):
 
     def set_lines(self, lines: Sequence[Line]) -> None:
         self.lines = tuple(lines)
+        self.pointed = None
         self._drop()
         self._describe()
 
@@ -135,9 +146,7 @@ class LinePlot(QWidget):
 
     def value_at(self, line: Line, x: float) -> float:
         """A line's value at its point nearest to x."""
-        if not len(line.x):
-            return math.nan
-        return float(line.y[int(np.abs(line.x - x).argmin())])
+        return line.at(x)
 
     # geometry
 
@@ -146,6 +155,14 @@ class LinePlot(QWidget):
         if self._found is None:
             self._found = self._lay_out()
         return self._found
+
+    def legend(self) -> Legend:
+        """What the lines are called, and where."""
+        if self._legend is None:
+            right = self._right_name if self._two_axes else ""
+            size = QSizeF(self.width(), self.height())
+            self._legend = line_legend.lay_out(self.lines, self._theme, size, self._heading, right)
+        return self._legend
 
     def x_at(self, point: QPointF) -> float | None:
         """The x of the first line's point nearest to a point of the widget."""
@@ -164,10 +181,18 @@ class LinePlot(QWidget):
     # events
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self.x_at(event.position()))
+        at = event.position()
+        x = self.x_at(at)
+        self._hover(x)
+        if (entry := self.legend().at(at)) is not None:
+            self._point(entry.lines[0] if len(entry.lines) == 1 else None, line_legend.told(entry, self._values()))
+            return
+        line = None if x is None else line_legend.nearest(self.lines, self.frame(), x, at.y())
+        self._point(line, "" if line is None or self.legend().shows(line) else tip(line.name))
 
     def leaveEvent(self, event: QEvent) -> None:
         self._hover(None)
+        self._point(None)
         super().leaveEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -219,7 +244,7 @@ class LinePlot(QWidget):
     # inside
 
     def _drop(self) -> None:
-        self._scene = self._found = self._mark_places = None
+        self._scene = self._found = self._mark_places = self._legend = None
         self.update()
 
     def _lay_out(self) -> Frame:
@@ -228,7 +253,8 @@ class LinePlot(QWidget):
         left = value_range([line.y for line in drawn if not line.right], log=self._log, zero=self._zero)
         right = value_range([line.y for line in drawn if line.right], log=False)
         line = metrics.height()
-        rows = self._legend_rows(metrics)
+        legend = self.legend()
+        rows = legend.rows
         height = max(self.height() - (rows + 1.5) * line - 4, 10)
         marks = (
             ticks(*left, max(2, int(height / (line * 1.7))))
@@ -240,29 +266,16 @@ class LinePlot(QWidget):
         if any(line.right for line in drawn):
             right_marks = ticks(*right, min(MOST_RIGHT, max(2, int(height / (line * 1.7)))))
             far = max(metrics.horizontalAdvance(short(value)) for value in (*right_marks, 0.5)) + BESIDE + 2
-        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -max(far, 4), -line - 4)
+        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -max(far, 4) - legend.column, -line - 4)
         xs = [line.x for line in drawn if len(line.x)]
         x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
         x = x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5)
         frame = Frame(plot=plot, x=x, left=left, right=right, log=self._log, ticks=marks, right_ticks=right_marks)
         if (self._titled or not self._x_name) and (found := self._x_ticks(frame, metrics)):
             value, text = found[-1]  # its words are under it: what reaches out at the right is kept free
-            plot.setRight(plot.right() - max(frame.px(value) + metrics.horizontalAdvance(text) / 2 - self.width(), 0))
+            end = self.width() - legend.column
+            plot.setRight(plot.right() - max(frame.px(value) + metrics.horizontalAdvance(text) / 2 - end, 0))
         return frame
-
-    def _named(self) -> list[Line]:
-        return [line for line in self.lines if line.name]
-
-    def _legend_width(self, line: Line, metrics: QFontMetricsF) -> float:
-        # Room for the line's widest figure is kept, so that a moving mouse moves nothing.
-        figures = f" {line.widest}" if line.style == "line" else ""
-        return 18 + metrics.horizontalAdvance(line.name + figures) + GAP
-
-    def _legend_room(self, metrics: QFontMetricsF) -> float:
-        """Where a row of the legend ends: what the vertical axis is called stands at its right; where there are two, at
-        the side of each."""
-        name = self._right_name if self._two_axes else self._heading
-        return max(self.width() - metrics.horizontalAdvance(name) - 12.0, 60.0)
 
     @property
     def _two_axes(self) -> bool:
@@ -271,24 +284,6 @@ class LinePlot(QWidget):
     @property
     def _heading(self) -> str:
         return tr("{y} by {x}", y=self._y_name, x=self._x_name) if self._titled and self._x_name else self._y_name
-
-    def _legend_places(self, metrics: QFontMetricsF) -> list[tuple[Line, int, float]]:
-        """Row and left edge of every named line; what the axes are called is on the first row."""
-        first = metrics.horizontalAdvance(self._heading) + GAP if self._two_axes and self._heading else 0.0
-        room, row, x, places = self._legend_room(metrics), 0, first, []
-        for line in self._named():
-            width = self._legend_width(line, metrics)
-            if x > 0 and x + width > room + GAP:
-                row, x, room = row + 1, 0.0, float(self.width())
-            places.append((line, row, x))
-            x += width
-        return places
-
-    def _legend_rows(self, metrics: QFontMetricsF) -> int:
-        rows = max((row for _, row, _ in self._legend_places(metrics)), default=0) + 1
-        # A line without its name tells nothing: the plot gives way, to a height in which its shape is still seen.
-        room = self.height() - self._theme.px(LEAST_PLOT) - 1.5 * metrics.height() - 4
-        return min(rows, max(1, int(room / metrics.height())))
 
     def _draw_scene(self, ratio: float) -> QPixmap:
         pixmap = QPixmap(max(1, round(self.width() * ratio)), max(1, round(self.height() * ratio)))
@@ -317,12 +312,12 @@ class LinePlot(QWidget):
         for value in frame.right_ticks:
             y = float(frame.py(np.array([value]), right=True)[0])
             place = QRectF(
-                plot.right() + BESIDE, y - metrics.height() / 2, self.width() - plot.right(), metrics.height()
+                plot.right() + BESIDE, y - metrics.height() / 2, self.width() - plot.right() - BESIDE, metrics.height()
             )
             painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
         baseline = plot.bottom() + metrics.ascent() + 3
         name = "" if self._titled else self._x_name
-        end = float(self.width())
+        end = self.width() - self.legend().column
         if name:
             end = plot.right() - metrics.horizontalAdvance(name)
             painter.drawText(QPointF(end, baseline), name)
@@ -334,13 +329,13 @@ class LinePlot(QWidget):
         most = max(1, int(frame.plot.width() / (metrics.horizontalAdvance(short(frame.x[1])) + 16)))
         return named_ticks(*frame.x, most, self._x_names, whole=self._whole)
 
-    def _paint_line(self, painter: QPainter, frame: Frame, line: Line) -> None:
+    def _paint_line(self, painter: QPainter, frame: Frame, line: Line, thick: float = 1.6) -> None:
         colour = QColor(getattr(self._theme.palette, line.colour))
         if not len(line.x):
             return
         if line.style == "bars":
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self._pale(line))
+            painter.setBrush(line_legend.pale(self._theme, line))
             top, step = float(np.nanmax(line.y)) or 1.0, float(line.x[1] - line.x[0]) if len(line.x) > 1 else 1.0
             width = step / (frame.x[1] - frame.x[0]) * frame.plot.width()
             for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
@@ -357,7 +352,7 @@ class LinePlot(QWidget):
                 painter.drawEllipse(QPointF(px, py), 2.2, 2.2)
             return
         style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
-        painter.setPen(QPen(colour, 1.6, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+        painter.setPen(QPen(colour, thick, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         kept = extremes(line.y, 2 * max(1, int(frame.plot.width())))
         kept = kept[np.isfinite(line.y[kept])]
@@ -366,15 +361,13 @@ class LinePlot(QWidget):
 
     def _paint_overlay(self, painter: QPainter, frame: Frame) -> None:
         colours, plot = self._theme.palette, frame.plot
-        font = self._theme.font("hint")
-        metrics = QFontMetricsF(font)
-        painter.setFont(font)
+        painter.setFont(self._theme.font("hint"))
         for x, colour in ((self._cursor, colours.accent), (self._hovered, colours.secondary)):
             if x is not None and frame.x[0] <= x <= frame.x[1]:
                 painter.setPen(QPen(colour, 1))
                 at = round(frame.px(x)) + 0.5
                 painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()))
-        shown = self._hovered if self._hovered is not None else self._cursor
+        shown = self._shown()
         if shown is not None and frame.x[0] <= shown <= frame.x[1]:
             painter.setPen(Qt.PenStyle.NoPen)
             for line in self.lines:
@@ -383,8 +376,13 @@ class LinePlot(QWidget):
                     painter.setBrush(getattr(colours, line.colour))
                     y = float(frame.py(np.array([value]), right=line.right)[0])
                     painter.drawEllipse(QPointF(frame.px(shown), y), 3.0, 3.0)
+        if self.pointed is not None:
+            painter.save()
+            painter.setClipRect(plot.adjusted(-3, -2, 3, 2))
+            self._paint_line(painter, frame, self.pointed, 3.2)
+            painter.restore()
         self._paint_marks(painter, frame)
-        self._paint_legend(painter, metrics, shown)
+        self._paint_names(painter)
         if self.hasFocus():
             painter.setPen(QPen(colours.accent, 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -446,40 +444,35 @@ class LinePlot(QWidget):
                 painter.setPen(getattr(self._theme.palette, mark.colour))  # whose value it is
                 painter.drawText(place, Qt.AlignmentFlag.AlignCenter, mark.text)
 
-    def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, shown: float | None) -> None:
-        colours, rows = self._theme.palette, self._legend_rows(metrics)
-        painter.setPen(colours.secondary)
+    def _paint_names(self, painter: QPainter) -> None:
+        """What the axes and the lines are called."""
+        metrics, legend = QFontMetricsF(self._theme.font("hint")), self.legend()
+        painter.setPen(self._theme.palette.secondary)
+        end = self.width() - 5 - legend.column
         name = self._right_name if self._two_axes else self._heading
-        draw_crisp(painter, QPointF(self.width() - 5 - metrics.horizontalAdvance(name), metrics.ascent()), name)
+        left = end - metrics.horizontalAdvance(name)
+        draw_crisp(painter, QPointF(max(left, 0.0), metrics.ascent()), name)
         if self._two_axes:
-            painter.drawText(QPointF(0, metrics.ascent()), self._heading)
-        for line, row, x in self._legend_places(metrics):
-            if row >= rows:
-                break
-            baseline = metrics.ascent() + row * metrics.height()
-            y = baseline - metrics.xHeight() / 2
-            colour = getattr(colours, line.colour)
-            if line.style == "dots":
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(colour)
-                painter.drawEllipse(QPointF(x + 6, y), 2.4, 2.4)
-            elif line.style == "bars":
-                painter.fillRect(QRectF(x + 2, baseline - 8, 9, 9), self._pale(line))
-            else:
-                painter.setPen(QPen(colour, 2, Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine))
-                painter.drawLine(QPointF(x, y), QPointF(x + 13, y))
-            painter.setPen(colours.secondary)
-            painter.drawText(QPointF(x + 18, baseline), line.name)
-            if shown is not None and line.style == "line":
-                painter.setPen(colours.text)
-                at = x + 18 + metrics.horizontalAdvance(line.name + " ")
-                painter.drawText(QPointF(at, baseline), short(self.value_at(line, shown)))
+            room = left - line_legend.GAP if legend.column else float(self.width())
+            heading = metrics.elidedText(self._heading, Qt.TextElideMode.ElideRight, room)
+            painter.drawText(QPointF(0, metrics.ascent()), heading)
+        line_legend.paint(painter, self._theme, legend, self._values(), self.pointed)
 
-    def _pale(self, line: Line) -> QColor:
-        """What bars are drawn in: seen on the panel, and under a line of the same colour."""
-        colour = QColor(getattr(self._theme.palette, line.colour))
-        colour.setAlphaF(PALE)
-        return colour
+    def _shown(self) -> float | None:
+        """The x whose values are said: where the mouse is, else the cursor's."""
+        return self._cursor if self._hovered is None else self._hovered
+
+    def _values(self) -> dict[int, float]:
+        """Each line's value there, by its `id`; empty where there is none."""
+        shown = self._shown()
+        return {} if shown is None else {id(line): self.value_at(line, shown) for line in self.lines}
+
+    def _point(self, line: Line | None, tip: str = "") -> None:
+        """Lets one line stand out; None: all are alike."""
+        self.setToolTip(tip)
+        if line is not self.pointed:
+            self.pointed = line
+            self.update()
 
     def _hover(self, x: float | None) -> None:
         if x != self._hovered:
@@ -491,7 +484,9 @@ class LinePlot(QWidget):
             self.setAccessibleDescription("")
             return
         values = [
-            f"{line.name} {figure(self.value_at(line, self._cursor))}" for line in self._named() if line.style != "bars"
+            f"{line.name} {figure(self.value_at(line, self._cursor))}"
+            for line in self.lines
+            if line.name and line.style != "bars"
         ]
         self.setAccessibleDescription(
             f"{self._x_name} {self._x_names.get(self._cursor, figure(self._cursor))}: " + ", ".join(values)

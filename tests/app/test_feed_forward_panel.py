@@ -20,7 +20,7 @@ from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.heatmap_boundary import words_place
 from app.widgets.heatmap_paint import axis_labels, bold_labels
-from app.widgets.line_plot import PALE
+from app.widgets.line_legend import PALE, pale
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.config import MoeSpec
@@ -380,7 +380,7 @@ def test_all_that_the_function_s_plot_draws_is_keyed_and_seen(
         ("SiLU", "line"), (panel._token(9), "dots"), ("48 neurons", "bars"),
     ]  # fmt: skip
     assert panel._token(9).endswith(" (9)")
-    ground, colour = panel.ctx.theme.palette.panel, panel.function._pale(panel.function.lines[2])
+    ground, colour = panel.ctx.theme.palette.panel, pale(panel.ctx.theme, panel.function.lines[2])
     seen = (
         round(PALE * c + (1 - PALE) * g)
         for c, g in ((colour.red(), ground.red()), (colour.green(), ground.green()), (colour.blue(), ground.blue()))

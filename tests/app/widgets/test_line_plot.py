@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QFontMetricsF
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -18,7 +19,7 @@ from app.theme import Theme
 from app.widgets.free_place import crosses, free_place
 from app.widgets.line_frame import tick_labels
 from app.widgets.line_plot import BAR_SHARE, BESIDE, Line, LinePlot, Mark
-from app.widgets.ticks import named_ticks, short
+from app.widgets.ticks import figure, named_ticks, short
 
 
 @pytest.fixture
@@ -125,11 +126,11 @@ def test_names_and_figures_of_the_key_stand_apart(qtbot: QtBot, theme: Theme) ->
         for name, y in (("this model", [1, -0.676, 1]), ("base ×10", [1, -0.0763, 1]), ("no position", [1, 1.11, 1]))
     ])  # fmt: skip
     metrics = QFontMetricsF(theme.font("hint"))
-    places = plot._legend_places(metrics)
-    for (line, row, x_at), (_, next_row, next_x) in itertools.pairwise(places):
+    for entry, after in itertools.pairwise(plot.legend().entries):
+        (line,) = entry.lines
         figures = max((short(float(value)) for value in line.y), key=metrics.horizontalAdvance)
-        end = x_at + 18 + metrics.horizontalAdvance(f"{line.name} {figures}")
-        assert next_row > row or next_x - end >= 10
+        end = entry.rect.left() + 18 + metrics.horizontalAdvance(f"{line.name} {figures}")
+        assert after.rect.top() > entry.rect.top() or after.rect.left() - end >= 10
 
 
 @pytest.mark.parametrize("height", [120, 135, 190])
@@ -142,9 +143,7 @@ def test_every_line_of_a_low_plot_is_in_its_legend(qtbot: QtBot, theme: Theme, h
     plot.set_lines(
         [Line(name=name, x=x, y=np.cos(x / (5 + i)), right=name == names[-1]) for i, name in enumerate(names)]
     )
-    metrics = QFontMetricsF(theme.font("hint"))
-    rows = plot._legend_rows(metrics)
-    assert {line.name for line, row, _ in plot._legend_places(metrics) if row < rows} == set(names)
+    assert {line.name for line in plot.lines if plot.legend().shows(line)} == set(names)
     assert plot.frame().plot.height() >= 36, "and its shape is still seen"
 
 
@@ -208,3 +207,61 @@ def test_numbers_of_a_right_axis_reach_near_its_end(qtbot: QtBot, theme: Theme, 
     assert min(gaps) >= line
     if height >= 130:
         assert marks[-1] >= 0.6 * frame.right[1]
+
+
+NAMES = ("this model", "linear ×4", "YaRN ×4", "llama3 ×8", "base ×10", "NTK ×4", "no position", "sinusoidal", "more")
+
+
+def many(count: int) -> list[Line]:
+    x = np.arange(19, dtype=np.float32)
+    names = [NAMES[i] if i < len(NAMES) else f"what-if {i}" for i in range(count)]
+    return [
+        Line(name=name, x=x, y=np.cos(x / (5 + i)) - 2 * i, right=name == "sinusoidal", tip=f"about {name}")
+        for i, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize("size", [(360, 155), (438, 232), (620, 300)])
+@pytest.mark.parametrize("count", [1, 2, 4, 7, 9, 30])
+def test_many_lines_take_no_height_from_the_plot(qtbot: QtBot, theme: Theme, size: tuple[int, int], count: int) -> None:
+    plot = LinePlot(theme, "Score", x_name="distance", y_name="q·k/√d", right_name="sinusoidal", titled=True)
+    qtbot.addWidget(plot)
+    plot.resize(*size)
+    plot.set_lines(many(count))
+    frame, legend, line = plot.frame(), plot.legend(), QFontMetricsF(theme.font("hint")).height()
+    assert frame.plot.height() >= size[1] - 3.5 * line - 6 and frame.plot.width() >= 110
+    assert {id(each) for entry in legend.entries for each in entry.lines} == {id(each) for each in plot.lines}
+    for entry in legend.entries:
+        assert QRectF(plot.rect()).contains(entry.rect) and not entry.rect.intersects(frame.plot)
+    for first, second in itertools.combinations(legend.entries, 2):
+        assert not first.rect.intersects(second.rect)
+    assert not plot.grab().isNull()
+
+
+def test_a_line_that_is_pointed_at_stands_out_and_says_what_it_is(qtbot: QtBot, theme: Theme) -> None:
+    plot = LinePlot(theme, "Score", x_name="distance", y_name="q·k/√d", right_name="sinusoidal", titled=True)
+    qtbot.addWidget(plot)
+    plot.resize(360, 155)
+    plot.show()
+    plot.set_lines(many(30))
+    plot.set_cursor(7.0)
+
+    def point(at: QPoint) -> None:
+        QTest.mouseMove(plot.windowHandle(), at)
+        QApplication.processEvents()
+
+    plain, entries = plot.grab().toImage(), plot.legend().entries
+    yarn = plot.lines[2]
+    point(entries[2].rect.center().toPoint())
+    assert plot.pointed is yarn and plot.grab().toImage() != plain
+    assert plot.toolTip() == f"YaRN ×4 {figure(yarn.at(7.0))}\nabout YaRN ×4"
+    point(entries[-1].rect.center().toPoint())
+    assert plot.pointed is None and entries[-1].name == f"{len(entries[-1].lines)} more"
+    assert all(line.name in plot.toolTip() for line in plot.lines[len(entries) - 1 :])
+    last, frame = plot.lines[-1], plot.frame()
+    point(QPointF(frame.px(9.0), float(frame.py(last.y[9:10])[0])).toPoint())
+    assert plot.pointed is last and plot.toolTip() == last.name  # it has no place of its own in the legend
+    point(QPointF(frame.px(9.0), float(frame.py(yarn.y[9:10])[0])).toPoint())
+    assert plot.pointed is yarn and plot.toolTip() == ""
+    plot.leaveEvent(QEvent(QEvent.Type.Leave))
+    assert plot.pointed is None
