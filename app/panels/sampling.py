@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QMargins, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QVBoxLayout
 
@@ -14,7 +14,7 @@ from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.run_tables import sampling_tables
 from app.session import Topic
-from app.widgets.candidate_table import CandidateTable
+from app.widgets.candidate_table import PADDING, CandidateTable
 from app.widgets.cdf_plot import CdfPlot
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.mapping import Linear, Log, Mapping, Number, Whole
@@ -38,6 +38,8 @@ DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
 SHORT = 580
 CDF, CDF_STRIP = 92, 52
+BAR_OUT = 9
+"""Px of the table's scroll bar that lie in the panel's margin."""
 STAGES = {"vocabulary": "vocabulary", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
@@ -104,22 +106,32 @@ class SamplingPanel(Panel):
         self.note = QLabel()
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         self.note.setProperty("role", "hint")
-        self.body.addLayout(sliders)
-        self.body.addWidget(self.tiles)
         self.missing = ElidedLabel()
         self.missing.setProperty("role", "error")
         self.missing.hide()
-        self.body.addWidget(self.missing)
+        # The table's padding and its scroll bar lie in the margin: figures begin and end with what is over them.
+        sides = self.body.contentsMargins()
+        self._sides = sides.left() + sides.right()
+        self.body.setContentsMargins(sides - QMargins(PADDING, 0, BAR_OUT, 0))
+        over, under = QVBoxLayout(), QVBoxLayout()
+        for part in (over, under):
+            part.setSpacing(self.body.spacing())
+            part.setContentsMargins(PADDING, 0, BAR_OUT, 0)
+        over.addLayout(sliders)
+        over.addWidget(self.tiles)
+        over.addWidget(self.missing)
+        for widget in (self.cdf, self.draw, self.note):
+            under.addWidget(widget)
+        self.body.addLayout(over)
         self.body.addWidget(self.table, 1)
-        self.body.addWidget(self.cdf)
-        self.body.addWidget(self.draw)
-        self.body.addWidget(self.note)
+        self.body.addLayout(under)
 
     def least_width(self) -> int:
-        sides, rows = self.body.contentsMargins(), self.rows.values()
-        others = (self.tiles, self.table, self.cdf, self.draw)
-        least = max(*(row.least_width() for row in rows), *(each.minimumSizeHint().width() for each in others))
-        return sides.left() + least + sides.right()
+        others = (self.tiles, self.cdf, self.draw)
+        wide = self.table.minimumSizeHint().width() - PADDING - BAR_OUT
+        least = max(wide, *(row.least_width() for row in self.rows.values()),
+                    *(each.minimumSizeHint().width() for each in others))  # fmt: skip
+        return self._sides + least
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -33,7 +33,7 @@ _OPTIONAL = (LOGIT, RAW, ID)
 _NARROW = (RANK, *_OPTIONAL)
 """Columns that give way, in this order, where token and bar need the room: their numbers are in the row's tip."""
 BAR_LEAST, BAR_TIGHT, BAR_STUB = 52, 40, 32
-TOKEN_LEAST, TOKEN_TIGHT = 93, 78
+TOKEN_LEAST, TOKEN_TIGHT = 92, 78
 """Px at 100 % text: a dozen letters, and ten."""
 CHOSEN = {"id": ID, "logit": LOGIT, "raw": RAW}
 """Columns that a person can keep in sight, by the names they are remembered under."""
@@ -42,13 +42,15 @@ HEADER, ROW = 26, 20
 
 
 _FORMS = (
-    (4, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_TIGHT, TOKEN_LEAST),
-    (3, (LOGIT,), BAR_STUB, TOKEN_TIGHT), (3, (LOGIT, RAW), BAR_LEAST, TOKEN_LEAST),
+    (4, (), BAR_LEAST, TOKEN_LEAST), (3, (), BAR_LEAST, TOKEN_LEAST), (3, (), BAR_TIGHT, TOKEN_LEAST),
+    (3, (), BAR_STUB, TOKEN_LEAST), (3, (), BAR_STUB, TOKEN_TIGHT), (4, (LOGIT,), BAR_LEAST, TOKEN_LEAST),
+    (3, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_TIGHT, TOKEN_LEAST), (3, (LOGIT,), BAR_STUB, TOKEN_TIGHT),
+    (3, (LOGIT, RAW), BAR_LEAST, TOKEN_LEAST),
     (3, _OPTIONAL, BAR_LEAST, TOKEN_LEAST), (3, _OPTIONAL, BAR_TIGHT, TOKEN_LEAST),
     (3, _OPTIONAL, BAR_STUB, TOKEN_TIGHT), (3, _NARROW, BAR_LEAST, TOKEN_LEAST),
 )  # fmt: skip
-"""Decimals, columns that give way, the bar's px, the token's: the first form with room for the token is taken. The raw
-figure before a long bar: of a token that is looked for it is often the only one that is not 0."""
+"""Decimals, columns that give way, the bar's px, the token's: the first form with room for the token is taken. Every
+column before a long bar; the raw figure too: of a token that is looked for it is often the only one that is not 0."""
 
 
 class CandidateModel(SheetModel):
@@ -60,6 +62,7 @@ class CandidateModel(SheetModel):
         self._pick: int | None = None
         self._largest = 1.0
         self.decimals = 4
+        self.logit_decimals = 1
         self.names_ghost = False
         """Whether the bars' title says what the grey ones are, as the column of those figures would."""
 
@@ -123,7 +126,9 @@ class CandidateModel(SheetModel):
             return Look(probability(candidate.p_raw, self.decimals))
         if column == RANK:
             return Look(f"{candidate.rank + 1:,}", "secondary")
-        return Look(f"{candidate.id}" if column == ID else f"{candidate.logit:.2f}", "secondary")
+        if column == LOGIT:
+            return Look(f"{candidate.logit:.{self.logit_decimals}f}", "secondary")
+        return Look(f"{candidate.id}", "secondary")
 
     def tip(self, row: int, column: int) -> str:
         return self.spoken(row, column)
@@ -258,20 +263,21 @@ class CandidateTable(QTableView):
         metrics = QFontMetrics(theme.font("table"))
         rows = [self._model.candidate(row) for row in range(self._model.rowCount())]
         ranks, ids = (max((getattr(row, name) for row in rows), default=0) for name in ("rank", "id"))
+        logits = logit_decimals(max((abs(row.logit) for row in rows), default=0.0))
         room = self.viewport().width()
 
         def needed(decimals: int, bar: int) -> dict[int, int]:
             digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len)}
             widths = {column: metrics.horizontalAdvance(text) + 2 * PADDING for column, text in digits.items()}
+            # The first of each is what it is at least, so that columns stay where they are while a slider moves.
+            none = "0." + "0" * decimals
             shown = {
-                LOGIT: {"-00.00", *(f"{row.logit:.2f}" for row in rows)},
-                RAW: {probability(row.p_raw, decimals) for row in rows},
-                FINAL: {probability(row.p, decimals) for row in rows},
+                LOGIT: {"00.0", *(f"{row.logit:.{logits}f}" for row in rows)},
+                RAW: {none, *(probability(row.p_raw, decimals) for row in rows)},
+                FINAL: {none, *(probability(row.p, decimals) for row in rows)},
             }
-            shortest = "0." + "0" * decimals  # so that columns stay where they are while a slider moves
             for column, texts in shown.items():
-                widest = max(metrics.horizontalAdvance(text) for text in {shortest, *texts})
-                widths[column] = widest + 2 * PADDING
+                widths[column] = max(metrics.horizontalAdvance(text) for text in texts) + 2 * PADDING
             return widths | {BAR: bar}
 
         for decimals, unkept, bar, token in _FORMS:
@@ -280,8 +286,8 @@ class CandidateTable(QTableView):
             kept = sum(width for column, width in widths.items() if column not in giving_way)
             if room - kept >= least:
                 break
-        if decimals != self._model.decimals:
-            self._model.decimals = decimals
+        if (decimals, logits) != (self._model.decimals, self._model.logit_decimals):
+            self._model.decimals, self._model.logit_decimals = decimals, logits
             self.viewport().update()
         hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=giving_way)
         spare = self.columnWidth(TOKEN) - least
@@ -311,6 +317,11 @@ class CandidateTable(QTableView):
         self._moved = pick if pick is not None and pick > last else None
         if self._moved is not None:
             header.moveSection(header.visualIndex(self._moved), last)
+
+
+def logit_decimals(most: float) -> int:
+    """Of a column whose largest size is `most`: three digits, the whole ones at least."""
+    return 2 if most < 9.995 else 1 if most < 99.95 else 0
 
 
 def probability(p: float, decimals: int = 4) -> str:

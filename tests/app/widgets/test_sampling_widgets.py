@@ -14,7 +14,19 @@ from pytestqt.qtbot import QtBot
 from app.panels.step_table import HEADER, ROW
 from app.panels.timeline import CURVE, CURVE_LOW, OVER_AND_UNDER, SHORT, curve_height
 from app.theme import Theme
-from app.widgets.candidate_table import BAR, BAR_STUB, FINAL, ID, LOGIT, PADDING, RANK, RAW, TOKEN, CandidateTable
+from app.widgets.candidate_table import (
+    BAR,
+    BAR_STUB,
+    FINAL,
+    ID,
+    LOGIT,
+    PADDING,
+    RANK,
+    RAW,
+    TOKEN,
+    TOKEN_TIGHT,
+    CandidateTable,
+)
 from app.widgets.cdf_plot import MARK, CdfPlot
 from app.widgets.mapping import Linear
 from app.widgets.slider_row import SliderRow, TravelSlider
@@ -45,7 +57,7 @@ def table(qtbot: QtBot, theme: Theme, width: int) -> CandidateTable:
 @pytest.mark.parametrize("width", [208, 320, 427])
 def test_bars_are_long_enough_to_compare_and_have_a_legend(qtbot: QtBot, theme: Theme, width: int) -> None:
     shown = table(qtbot, theme, width)
-    assert shown.columnWidth(BAR) >= (40 if width == 208 else 52)
+    assert shown.columnWidth(BAR) >= {208: 40, 320: BAR_STUB, 427: 52}[width], "where every column is in sight"
     header = shown.horizontalHeader()
     assert isinstance(header, SwatchHeader)
     picture = header.grab().toImage()
@@ -107,6 +119,29 @@ def test_no_figure_is_cut(qtbot: QtBot, theme: Theme, width: int) -> None:
         for column in kept:
             text = shown.model().index(0, column).data()
             assert metrics.horizontalAdvance(text) + 2 * PADDING <= shown.columnWidth(column) + 1
+
+
+@pytest.mark.parametrize(
+    ("logits", "said"),
+    [((19.34, 17.1), "19.3"), ((9.5, -3.25), "9.50"), ((-99.9, -101.4), "-100"), ((-1234.5, 0.0), "-1234")],
+)
+def test_every_column_has_its_place_in_the_standard_layout(
+    qtbot: QtBot, theme: Theme, logits: tuple[float, float], said: str
+) -> None:
+    """314 px is what the table has in a window of 1400 × 900, its bar 10 of them."""
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.resize(314, 230)
+    shown.show()
+    shown.set_candidates([
+        Candidate(id=6000 + rank, piece="·explanation", rank=rank, logit=logits[rank > 0], p_raw=0.1, p=0.2)
+        for rank in range(40)
+    ])  # fmt: skip
+    assert not any(shown.isColumnHidden(column) for column in (RANK, TOKEN, ID, BAR, LOGIT, RAW, FINAL))
+    assert shown.model().index(0, LOGIT).data() == said
+    assert shown.columnWidth(BAR) >= theme.px(BAR_STUB)
+    token = QFontMetricsF(theme.font("mono")).horizontalAdvance("·explanation") + 2 * PADDING
+    assert shown.columnWidth(TOKEN) >= (token if logits[0] > 0 else theme.px(TOKEN_TIGHT))
 
 
 def test_a_token_that_is_looked_for_shows_its_raw_figure(qtbot: QtBot, theme: Theme) -> None:
