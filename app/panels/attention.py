@@ -245,10 +245,10 @@ class AttentionPanel(Panel):
         key = (self.size(), len(self.pinned), shape, self.ctx.theme.text_scale)
         if self._gain[0] != key:
             room = QSize(self.width() - 24, self.height() - px(60))
-            tabs = self._maps.side_in(room - QSize(0, px(28) + 8))
+            tabs = self._maps.worth_in(room - QSize(0, px(28) + 8))
             self._gain = (
                 key,
-                all(shape) and tabs > LARGER * self._maps.side_in(room - QSize(self._split_side() + 12, 0)),
+                all(shape) and tabs > LARGER * self._maps.worth_in(room - QSize(self._split_side() + 12, 0)),
             )
         return self._gain[1]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GAP, KEY_GAP, MANY = 10, 4, 3
 FULL = Options()
 DRESSES = tuple(
-    Options(line_beside=False, readout=readout, bar=bar, tokens_over=over, steep=steep)
+    Options(line_beside=False, readout=readout, bar=bar, tokens_over=over, steep=steep, numbers_over=not steep)
     for readout, bar in ((True, True), (False, True), (False, False))
     for over, steep in ((True, False), (True, True), (False, False))
 )
@@ -31,8 +31,9 @@ still have them, and the columns their numbers: before that they stand upright. 
 line."""
 SHARED = tuple(replace(options, bar=False) for options in DRESSES if options.bar)
 """The same where one key has the colour bar of all."""
-CUT = 0.95
-"""What a matrix whose tokens are cut is worth of one whose tokens stand whole, by their sides."""
+CUT, CUT_OVER, COUNTED, OFTEN = 0.95, 0.9, 0.8, 2
+"""What a matrix is worth, by its side: of one whose tokens stand whole, one whose rows' tokens are cut; one whose
+columns' are; and one whose columns are just counted, or fewer of them named than every so-manieth."""
 GAIN, SHARED_GAIN = 1.1, 1.05
 """Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels.
 Less is lost where the key names the cell."""
@@ -61,7 +62,7 @@ class MapGrid(QWidget):
         """Places the matrices again, as after their shape has changed."""
         if not self._views:
             return
-        columns, options, _ = self._best(self.size())
+        columns, options, *_ = self._best(self.size())
         rows, shared = -(-len(self._views) // columns), self.shares_key
         size = _room(self._left_by_key(self.size()), rows, columns)
         brief = any(view.title_width(options, brief=False, shared=shared) > size.width() for view in self._views)
@@ -80,6 +81,10 @@ class MapGrid(QWidget):
     def side_in(self, room: QSize) -> float:
         """Px of each matrix's side if all of this had that room."""
         return self._best(room)[2] if self._views else 0.0
+
+    def worth_in(self, room: QSize) -> float:
+        """The same, less where rows or columns would not have their tokens."""
+        return self._best(room)[3] if self._views else 0.0
 
     def minimumSizeHint(self) -> QSize:
         return QSize(160, 140)
@@ -113,26 +118,29 @@ class MapGrid(QWidget):
     def _left_by_key(self, room: QSize) -> QSize:
         return room - QSize(0, self.key.sizeHint().height() + KEY_GAP) if self._has_key else room
 
-    def _best(self, room: QSize) -> tuple[int, Options, float]:
+    def _best(self, room: QSize) -> tuple[int, Options, float, float]:
         """The number of columns, and what is drawn, with the largest matrices whose tokens can be read; their side in
-        px."""
+        px, and what they are worth."""
         count, shared = len(self._views), self.shares_key
         room = self._left_by_key(room)
         if count == 1:
-            return 1, FULL, self._views[0].side_in(room, FULL)[0]
-        best, found = 0.0, (1, FULL, 0.0)
+            side = self._views[0].fit_in(room, FULL).side
+            return 1, FULL, side, side
+        best, found = 0.0, (1, FULL, 0.0, 0.0)
         for options in SHARED if shared else DRESSES:
             worths = {columns: self._worth(room, columns, options, shared=shared) for columns in range(count, 0, -1)}
             columns = max(worths, key=lambda n: worths[n][0])  # of equal ones the first: side by side
             if worths[columns][0] > best * (SHARED_GAIN if shared else GAIN):
-                best, found = worths[columns][0], (columns, options, worths[columns][1])
+                best = worths[columns][0]
+                found = columns, options, worths[columns][1], best
         return found
 
     def _worth(self, room: QSize, columns: int, options: Options, *, shared: bool) -> tuple[float, float]:
         """What so many columns are worth, and px of a matrix's side in them."""
         size = _room(room, -(-len(self._views) // columns), columns)
-        side, whole = self._views[0].side_in(size, options, shared=shared)
-        return side * (1.0 if whole else CUT), side
+        fit = self._views[0].fit_in(size, options, shared=shared)
+        over = COUNTED if not options.tokens_over or fit.every > OFTEN else 1.0 if fit.cols_whole else CUT_OVER
+        return fit.side * (1.0 if fit.rows_whole else CUT) * over, fit.side
 
 
 def _room(room: QSize, rows: int, columns: int) -> QSize:

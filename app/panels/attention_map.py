@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.notify import QUIET_CODES, TAKEN_BACK
+from app.notify import QUIET_CODES
 from app.panels.attention_copy import copy_cells
 from app.panels.attention_words import value_name, view_text
 from app.plain import tip as plain_tip
@@ -34,6 +35,17 @@ Span = tuple[int, int]
 Drawn = tuple[object, HeadView, int, tuple[int, ...]]
 """Of the cells that are drawn: run, view, positions of the prompt, decode nodes."""
 TITLE, TITLE_GAP = 22, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """How a matrix stands in some room: px of its side, whether the tokens of rows and of columns stand whole, and from
+    one column that is named to the next."""
+
+    side: float
+    rows_whole: bool = False
+    cols_whole: bool = False
+    every: int = 1
 
 
 class MapView(QWidget):
@@ -120,9 +132,10 @@ class MapView(QWidget):
             view=self.view, rows=rows, cols=cols, height=height, width=width, scale=selection.scale, fixed=fixed,
             ignore_first=selection.ignore_first, levels=levels,
         )  # fmt: skip
-        if (state, message) == self._asked:
+        question = (state, message)
+        if question == self._asked:
             return
-        self._asked = (state, message)
+        self._asked = question
         path = tuple(node.id for node in session.path_nodes())
         asked = (session.run_id, self.view, session.length - len(path), path)
 
@@ -132,7 +145,7 @@ class MapView(QWidget):
         self._panel.ask(
             message,
             answer,
-            on_error=lambda error: self._on_error(error, (state, message)),
+            on_error=lambda error: self._on_error(error, question),
             slot=f"matrix.{self.number}",
         )
 
@@ -152,20 +165,26 @@ class MapView(QWidget):
         self._named.setVisible(not options.readout)
         self._bar.setVisible(not options.bar and not shared)
 
-    def side_in(self, room: QSize, options: Options, *, shared: bool = False) -> tuple[float, bool]:
-        """Px of the matrix's side in a view of that size with a title, and whether the rows' tokens stand whole beside
-        it; 0 where the title has no room for what it should have."""
+    def fit_in(self, room: QSize, options: Options, *, shared: bool = False) -> Fit:
+        """How it would stand in a view of that size with a title; of no size where the title has no room for what it
+        should have."""
         if not options.bar and room.width() < self.title_width(options, brief=True, shared=shared):
-            return 0.0, False
+            return Fit(side=0.0)
         heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
         dress_axis(heat.col_axis, options)
         rect = QRectF(0, 0, room.width(), max(height, 1))
-        axes, ratio = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF()
+        axes, ratio, (rows, cols) = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF(), heat.shape
         beside = beside_width(heat, options)
         found = lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside)
+        most, area = LABEL_ROOM * heat.theme.text_scale, found.area
+        fit = Fit(
+            side=area.height(),
+            rows_whole=found.row_room >= heat.row_axis.longest(most, rows, ruler=False),
+            cols_whole=found.col_room >= heat.col_axis.longest(most, cols, ruler=False),
+            every=heat.col_axis.step(area.width() / max(cols, 1), cols),
+        )
         dress_axis(heat.col_axis, heat.options)
-        most = LABEL_ROOM * heat.theme.text_scale
-        return found.area.height(), found.row_room >= heat.row_axis.longest(most, heat.shape[0], ruler=False)
+        return fit
 
     def restyle(self) -> None:
         """Draws what is here again, as after a change of colour map."""
@@ -300,10 +319,8 @@ class MapView(QWidget):
         self.heat.set_held_rows(self._held_rows())
 
     def _on_error(self, error: ErrorInfo, asked: object) -> None:
-        if self._asked == asked:
+        if self._asked is asked:  # an equal question that came later is under way still
             self._asked = None
-            if error.code in TAKEN_BACK:  # and not by a newer one of its own
-                self._panel.mark("view")
         if not self._retired and error.code not in QUIET_CODES and not self.heat.tiles:
             self.heat.set_message(error.message)
 

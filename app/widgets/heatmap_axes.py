@@ -52,6 +52,8 @@ class Axis:
         self.origin, self.stride, self.numbered = 0, 1, True
         self.bare = False
         """Cells of a top axis are just counted, though they have tokens."""
+        self.wordy = False
+        """Tokens stand without their numbers in a ruler too: another axis has these."""
         self.flat = False
         """The names of a top axis are as short as numbers, and stand as these do."""
         self.slant = SLANT
@@ -79,7 +81,7 @@ class Axis:
     @property
     def named(self) -> bool:
         """Whether cells have tokens with a number beside them, and are not just counted."""
-        return bool(self._pieces) and self.numbered and not self.counts
+        return bool(self._pieces) and self.numbered and not self.counts and not self.wordy
 
     def piece(self, index: int) -> str:
         return self._pieces[index] if 0 <= index < len(self._pieces) else self.number(index)
@@ -123,13 +125,17 @@ class Axis:
         """Px along a top axis' labels that so many over the matrix leave them: what `size_over` makes of a length."""
         return (height - GAP - 7) / math.sin(math.radians(self.slant))
 
+    def step(self, pitch: float, count: int) -> int:
+        """From one label to the next of `count` cells, `pitch` px each."""
+        spacing = self.spacing(count)
+        return 1 if pitch >= spacing else max(2, nice_count(spacing / max(pitch, 1e-6)))
+
     def labels(self, *, start: float, extent: float, origin: float, length: float, count: int) -> list[Label]:
         """Labels of the cells `start` … `start + extent` drawn over `length` px from `origin`; none of them touch."""
         if extent <= 0 or count <= 0:
             return []
         pitch = length / extent
-        spacing = self.spacing(count)
-        step = 1 if pitch >= spacing else max(2, nice_count(spacing / pitch))
+        spacing, step = self.spacing(count), self.step(pitch, count)
         first = math.ceil((start - 0.5) / step - 1e-9) * step
         found = []
         for index in range(max(first, 0), min(count, math.floor(start + extent - 0.5 + 1e-9) + 1), step):

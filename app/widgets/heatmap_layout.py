@@ -30,12 +30,12 @@ STRIP_GAP, KEY_GAP = 14.0, 18.0
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
-    the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens,
-    else just their numbers; `steep`: these stand upright, and take no width beside the matrix; `ruler_share`: of the
-    width, what tokens of a ruler may take at the left; `over_least`: px of height at least that tokens over the columns
-    leave the cells, 0: they have a share of the height; `lying`: these slant less; `bar_length`: px of the colour bar
-    at most; `key_beside`: px at 100 % text of the readout at least beside words in its line; `line_beside`: there is
-    room kept at the right for what names the line of the first decode row."""
+    the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens, else
+    just their numbers; `numbers_over`: a ruler's have both; `steep`: these stand upright, and take no width beside the
+    matrix; `ruler_share`: of the width, what tokens of a ruler may take at the left; `over_least`: px of height at
+    least that tokens over the columns leave the cells, 0: they have a share of the height; `lying`: these slant less;
+    `bar_length`: px of the colour bar at most; `key_beside`: px at 100 % text of the readout at least beside words in
+    its line; `line_beside`: there is room kept at the right for what names the line of the first decode row."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -44,6 +44,7 @@ class Options:
     bar: bool = True
     tokens: Literal["both", "rows", "cols"] = "both"
     tokens_over: bool = True
+    numbers_over: bool = True
     steep: bool = False
     lying: bool = False
     over_least: float = 0.0
@@ -55,6 +56,7 @@ class Options:
 
 def dress_axis(axis: Axis, options: Options) -> None:
     """Makes the axis over the columns as `options` have it."""
+    axis.wordy = not options.numbers_over
     axis.bare, axis.slant = not options.tokens_over, STEEP if options.steep else LYING if options.lying else SLANT
 
 
@@ -157,6 +159,15 @@ def _place(
         if moved > 0:
             row_room = min(wider, row_room + moved + 1)  # a whole pixel: `left` has been rounded, and has two more
             area.translate(math.floor(moved), 0)
+    idle = room.bottom() - area.bottom()
+    if options.axes and options.square and options.steep and idle >= 1 and col_room < most:
+        # Likewise upright tokens over one that the width limits: they take no width.
+        taller = min(most, col_room + idle)
+        top = math.ceil(axes[1].size_over(axes[1].longest(taller, shape[1], ruler=ruler))[0])
+        moved = min(rect.top() + top - area.top(), idle)
+        if moved > 0:
+            col_room = min(taller, col_room + moved + 1)
+            area.translate(0, math.floor(moved))
     return area, (row_room, col_room)
 
 

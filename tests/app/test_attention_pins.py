@@ -181,7 +181,7 @@ def test_matrices_of_one_scale_have_one_key_that_names_cell_and_line(qtbot: QtBo
     assert key.isVisible()
     assert not any(view.heat.options.bar for view in views)
     assert all(view.geometry().bottom() < key.y() for view in views)
-    assert all(view.heat.geometry_now().area.width() > 140 for view in views), "133 px with a bar under each"
+    assert all(view.heat.geometry_now().area.width() >= 133 for view in views), "with tokens over the columns"
     piece = panel.main.heat.row_axis.piece
     for words in (piece(8), piece(1), "prefill ↑ decode ↓", "√ scale"):
         assert words in key.text()
@@ -269,6 +269,32 @@ def test_two_matrices_side_by_side_have_tokens_over_them_upright_where_slanted_o
         geometry = heat.geometry_now()
         over = heat.col_axis.size_over(heat.col_axis.longest(geometry.col_room, 19, ruler=False))[0]
         assert over <= geometry.area.top() + 1, "and none is cut at the top"
+
+
+@pytest.mark.parametrize(("size", "pins", "named", "least"), [
+    ((751, 504), 2, True, 140), ((751, 504), 3, True, 130), ((751, 504), 4, False, 130), ((471, 510), 2, False, 130),
+    ((1360, 800), 2, True, 300), ((1360, 800), 4, True, 170),
+])  # fmt: skip
+def test_columns_have_their_tokens_where_these_take_little_from_the_cells(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int, named: bool, least: int
+) -> None:
+    panel = with_pins(qtbot, bench, size, pins)
+    for view in panel.maps():
+        heat, geometry = view.heat, view.heat.geometry_now()
+        assert geometry.area.width() >= least
+        labels = axis_labels(heat)[1]
+        words = [label.piece for label in labels]
+        if not named:
+            assert words == [str(label.index) for label in labels]
+            continue
+        assert words == [heat.col_axis.piece(label.index) for label in labels] and len(words) >= 9
+        assert heat.col_axis.slant != STEEP or not any(label.number for label in labels), "the rows have these"
+        axis = heat.col_axis
+        over = axis.size_over(axis.longest(geometry.col_room, 19, ruler=any(label.ruler for label in labels)))[0]
+        assert over <= geometry.area.top() + 1, "none is cut at the top"
+        if any(axis.metrics.horizontalAdvance(word) > geometry.col_room for word in words):
+            lowest = geometry.readout.bottom() if heat.options.readout else geometry.area.bottom()
+            assert heat.height() - lowest < heat.shape[0] + 8, "nor cut where height lies idle"
 
 
 def test_the_menu_says_whether_all_heads_are_in_sight(qtbot: QtBot, bench: Bench) -> None:
