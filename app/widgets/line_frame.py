@@ -47,7 +47,10 @@ def value_range(values: Sequence[Floats], *, log: bool, zero: bool = True) -> tu
         return (0.1, 1.0) if log else (0.0, 1.0)
     low, high = min(float(part.min()) for part in seen), max(float(part.max()) for part in seen)
     if log:
-        return low / 1.3, max(high * 1.3, low * 1.7)
+        top = max(high * 1.3, low * 1.7)
+        ten = 10.0 ** math.ceil(math.log10(high))
+        # A power of ten that is near is in it: it has the figure by which the others are read.
+        return low / 1.3, max(top, ten * 1.02) if ten <= 2 * high else top
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
     room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0

@@ -16,12 +16,13 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
 from app.plain import tip
-from app.widgets import line_legend
+from app.widgets import line_axes, line_bars, line_legend
 from app.widgets.crisp_text import draw_crisp
 from app.widgets.curve_plot import extremes
-from app.widgets.free_place import Curve, free_place
-from app.widgets.line_frame import Frame, tick_labels, value_range
-from app.widgets.ticks import decades, figure, longest_short, named_ticks, short, ticks
+from app.widgets.free_place import free_place
+from app.widgets.line_axes import BESIDE
+from app.widgets.line_frame import Frame, value_range
+from app.widgets.ticks import decades, figure, longest_short, short, ticks
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-BAR_SHARE, BESIDE, MOST_RIGHT = 0.55, 10, 5
+MOST_RIGHT = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
     """`x` ascending and `y`, (n,) each, NaN where there is none. `colour`: a token of the theme. `style`: a line, dots
-    alone, or bars from the bottom (a pale ground). `right`: on an axis of its own at the right. `tip`: what it is."""
+    alone, or bars from the bottom (a pale ground, on a scale of their own unless `right`). `right`: on an axis of its
+    own at the right. `tip`: what it is."""
 
     name: str
     x: Floats
@@ -72,8 +74,9 @@ class Mark:
 
 class LinePlot(QWidget):
     """`xHovered` (NaN: none) and `xClicked` carry the x of the nearest point of the first line. Arrow keys move it.
-    `whole`: x counts something, so that halves are no ticks; `x_names`: places on it that have a name. `titled`: both
-    axes are named over the plot, so that no tick gives way to a name."""
+    `whole`: x counts something, so that halves are no ticks; `x_names`: places on it that have a name. The name of x
+    has a line under the figures where the plot is high enough; where it is low, and `titled`, it stands over the plot
+    with that of y, so that no tick gives way to a name."""
 
     xHovered = Signal(float)
     xClicked = Signal(float)
@@ -160,7 +163,7 @@ class LinePlot(QWidget):
         """What the lines are called, and where."""
         if self._legend is None:
             right = self._right_name if self._two_axes else ""
-            size = QSizeF(self.width(), self.height())
+            size = QSizeF(self.width(), self.height() - self._name_room)
             self._legend = line_legend.lay_out(self.lines, self._theme, size, self._heading, right)
         return self._legend
 
@@ -255,7 +258,8 @@ class LinePlot(QWidget):
         line = metrics.height()
         legend = self.legend()
         rows = legend.rows
-        height = max(self.height() - (rows + 1.5) * line - 4, 10)
+        under = line + 4 + self._name_room
+        height = max(self.height() - (rows + 0.5) * line - under, 10)
         marks = (
             ticks(*left, max(2, int(height / (line * 1.7))))
             if not self._log
@@ -263,15 +267,17 @@ class LinePlot(QWidget):
         )
         widest = max((metrics.horizontalAdvance(short(value)) for value in marks), default=10.0)
         far, right_marks = 0.0, list[float]()
-        if any(line.right for line in drawn):
+        bars = line_bars.axis(self.lines)
+        right = right if bars is None else bars
+        if bars is not None or any(line.right for line in drawn):
             right_marks = ticks(*right, min(MOST_RIGHT, max(2, int(height / (line * 1.7)))))
             far = max(metrics.horizontalAdvance(short(value)) for value in (*right_marks, 0.5)) + BESIDE + 2
-        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -max(far, 4) - legend.column, -line - 4)
+        plot = QRectF(self.rect()).adjusted(widest + 7, rows * line + line / 2, -max(far, 4) - legend.column, -under)
         xs = [line.x for line in drawn if len(line.x)]
         x = (min(float(x[0]) for x in xs), max(float(x[-1]) for x in xs)) if xs else (0.0, 1.0)
         x = x if x[1] > x[0] else (x[0] - 0.5, x[0] + 0.5)
         frame = Frame(plot=plot, x=x, left=left, right=right, log=self._log, ticks=marks, right_ticks=right_marks)
-        if (self._titled or not self._x_name) and (found := self._x_ticks(frame, metrics)):
+        if (self._titled or self._below or not self._x_name) and (found := self._x_ticks(frame, metrics)):
             value, text = found[-1]  # its words are under it: what reaches out at the right is kept free
             end = self.width() - legend.column
             plot.setRight(plot.right() - max(frame.px(value) + metrics.horizontalAdvance(text) / 2 - end, 0))
@@ -283,7 +289,17 @@ class LinePlot(QWidget):
 
     @property
     def _heading(self) -> str:
-        return tr("{y} by {x}", y=self._y_name, x=self._x_name) if self._titled and self._x_name else self._y_name
+        over = self._titled and self._x_name and not self._below
+        return tr("{y} by {x}", y=self._y_name, x=self._x_name) if over else self._y_name
+
+    @property
+    def _below(self) -> bool:
+        """Whether the name of x has a line of its own."""
+        return bool(self._x_name) and self.height() >= self._theme.px(line_axes.NAMED_FROM)
+
+    @property
+    def _name_room(self) -> float:
+        return QFontMetricsF(self._theme.font("hint")).height() - 1 if self._below else 0.0
 
     def _draw_scene(self, ratio: float) -> QPixmap:
         pixmap = QPixmap(max(1, round(self.width() * ratio)), max(1, round(self.height() * ratio)))
@@ -291,7 +307,12 @@ class LinePlot(QWidget):
         pixmap.fill(Qt.GlobalColor.transparent)
         painter, frame = QPainter(pixmap), self.frame()
         painter.setFont(self._theme.font("hint"))
-        self._paint_axes(painter, frame, QFontMetricsF(self._theme.font("hint")))
+        name = self._x_name if self._below or not self._titled else ""
+        size, found = (
+            (self.width() - self.legend().column, self.height()),
+            self._x_ticks(frame, QFontMetricsF(painter.font())),
+        )
+        line_axes.paint(painter, self._theme, frame, found, size, name, below=self._below)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setClipRect(frame.plot.adjusted(-3, -2, 3, 2))
         for line in sorted(self.lines, key=lambda line: line.style != "bars"):
@@ -299,35 +320,8 @@ class LinePlot(QWidget):
         painter.end()
         return pixmap
 
-    def _paint_axes(self, painter: QPainter, frame: Frame, metrics: QFontMetricsF) -> None:
-        colours, plot = self._theme.palette, frame.plot
-        for value in frame.ticks:
-            y = round(float(frame.py(np.array([value]))[0])) + 0.5
-            painter.setPen(QPen(colours.secondary if value == 0 else colours.line, 1))
-            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
-            painter.setPen(colours.secondary)
-            place = QRectF(0, y - metrics.height() / 2, plot.left() - 5, metrics.height())
-            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, short(value))
-        painter.setPen(colours.secondary)
-        for value in frame.right_ticks:
-            y = float(frame.py(np.array([value]), right=True)[0])
-            place = QRectF(
-                plot.right() + BESIDE, y - metrics.height() / 2, self.width() - plot.right() - BESIDE, metrics.height()
-            )
-            painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, short(value))
-        baseline = plot.bottom() + metrics.ascent() + 3
-        name = "" if self._titled else self._x_name
-        end = self.width() - self.legend().column
-        if name:
-            end = plot.right() - metrics.horizontalAdvance(name)
-            painter.drawText(QPointF(end, baseline), name)
-            end -= 8
-        for left, text in tick_labels(frame, metrics, self._x_ticks(frame, metrics), end):
-            painter.drawText(QPointF(left, baseline), text)
-
     def _x_ticks(self, frame: Frame, metrics: QFontMetricsF) -> list[tuple[float, str]]:
-        most = max(1, int(frame.plot.width() / (metrics.horizontalAdvance(short(frame.x[1])) + 16)))
-        return named_ticks(*frame.x, most, self._x_names, whole=self._whole)
+        return line_axes.x_ticks(frame, metrics, self._x_names, whole=self._whole)
 
     def _paint_line(self, painter: QPainter, frame: Frame, line: Line, thick: float = 1.6) -> None:
         colour = QColor(getattr(self._theme.palette, line.colour))
@@ -336,11 +330,7 @@ class LinePlot(QWidget):
         if line.style == "bars":
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(line_legend.pale(self._theme, line))
-            top, step = float(np.nanmax(line.y)) or 1.0, float(line.x[1] - line.x[0]) if len(line.x) > 1 else 1.0
-            width = step / (frame.x[1] - frame.x[0]) * frame.plot.width()
-            for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
-                height = y / top * frame.plot.height() * BAR_SHARE
-                painter.drawRect(QRectF(frame.px(x) - width / 2, frame.plot.bottom() - height, width - 1, height))
+            painter.drawRects(line_bars.rects(line, frame))
             return
         x = frame.plot.left() + (line.x - frame.x[0]) / (frame.x[1] - frame.x[0]) * frame.plot.width()
         y = frame.py(line.y, right=line.right)
@@ -404,28 +394,11 @@ class LinePlot(QWidget):
                 size = QSizeF(metrics.horizontalAdvance(mark.text) + 4, metrics.height() - 2)
                 at, place = self._mark_at(mark), None
                 # On the line of 0 only where there is no place off it, and over bars where there is none beside them.
-                bars = self._bar_tops(frame)
+                bars = line_bars.outlines(self.lines, frame)
                 for lines in ([*curves, *zero, *bars], [*curves, *bars], curves):
                     place = place or (free_place(at, size, frame.plot, lines) if mark.text else None)
                 self._mark_places.append(place)
         return self._mark_places
-
-    def _bar_tops(self, frame: Frame) -> list[Curve]:
-        """Of each line that is drawn as bars the outline that a word must not cross: down to the axis at every bar."""
-        found = []
-        for line in self.lines:
-            if line.style == "bars" and len(line.x) > 1:
-                scale = frame.plot.width() / (frame.x[1] - frame.x[0])
-                middle = frame.plot.left() + (line.x - frame.x[0]) * scale
-                half = float(line.x[1] - line.x[0]) * scale / 2
-                high = (
-                    frame.plot.bottom() - line.y / (float(np.nanmax(line.y)) or 1.0) * frame.plot.height() * BAR_SHARE
-                )
-                low = np.where(line.y > 0, frame.plot.bottom(), np.nan)
-                high = np.where(line.y > 0, high, np.nan)
-                x = np.stack([middle - half, middle, middle + half], 1).ravel()
-                found.append((x.astype(np.float32), np.stack([high, low, high], 1).ravel().astype(np.float32)))
-        return found
 
     def _mark_at(self, mark: Mark) -> QPointF:
         frame = self.frame()

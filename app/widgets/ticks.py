@@ -47,18 +47,34 @@ def named_ticks(
 
 
 def decades(low: float, high: float, most: int) -> list[float]:
-    """For a logarithmic axis: 1, and where there are few also 2 and 5, times powers of ten; fewer of them where `most`
-    have room over the whole range."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    factors = (1,) if last - first > 3 else (1, 3) if last - first > 1 else (1, 2, 5)
-    found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors
-             if low <= factor * 10.0**power <= high]  # fmt: skip
+    """For a logarithmic axis with room for `most` figures: powers of ten, every so many of them where there are many;
+    where there are few and all have room also 2 and 5 times these."""
     least = (math.log10(high) - math.log10(low)) / max(most, 1)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+
+    def inside(factors: tuple[int, ...], every: int = 1) -> list[float]:
+        found = (factor * 10.0**power for power in powers if power % every == 0 for factor in factors)
+        return [value for value in found if low <= value <= high]
+
+    tens = inside((1,), max(1, math.ceil(least - 1e-9)))
+    if len(tens) > 3 or (least > math.log10(2) and len(tens) > 1):
+        return tens
     apart: list[float] = []
-    for value in found:
-        if not apart or math.log10(value / apart[-1]) >= least:
+    for value in inside((1, 2, 5)):
+        if not apart or math.log10(value / apart[-1]) >= least - 1e-9:
             apart.append(value)
     return apart
+
+
+def between_decades(low: float, high: float, decade: float, apart: float = 2.0) -> list[float]:
+    """2 … 9 times powers of ten inside a logarithmic axis that gives a power of ten `decade` px, as far as they stand
+    `apart`; else 2 and 5 times these, else none."""
+    factors = next(
+        (some for some in (range(2, 10), (2, 5)) if decade * math.log10(10 / max(some)) >= apart), ()
+    )  # fmt: skip
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found = (factor * 10.0**power for power in powers for factor in factors)
+    return [value for value in found if low <= value <= high]
 
 
 def figure(value: float, digits: int = 4) -> str:

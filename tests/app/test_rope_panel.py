@@ -132,7 +132,7 @@ def test_a_far_curve_says_the_score_of_the_distance_there_is(qtbot: QtBot, tmp_p
     assert np.median(steps) == 3
     assert {3.0, 4.0, 5.0} <= set(line.x.tolist())
     assert panel.curve.value_at(line, 4.0) == pytest.approx(panel.reply.raw * panel.reply.scale, abs=1e-5)
-    assert "every 3" in panel.curve._heading
+    assert "every 3" in panel.curve._x_name
 
 
 def test_reach_asks_for_a_longer_curve(qtbot: QtBot, tmp_path: Path) -> None:

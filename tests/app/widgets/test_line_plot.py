@@ -17,8 +17,10 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.free_place import crosses, free_place
+from app.widgets.line_axes import BESIDE, NAMED_FROM, strokes
+from app.widgets.line_bars import BAR_SHARE
 from app.widgets.line_frame import tick_labels
-from app.widgets.line_plot import BAR_SHARE, BESIDE, Line, LinePlot, Mark
+from app.widgets.line_plot import Line, LinePlot, Mark
 from app.widgets.ticks import figure, named_ticks, short
 
 
@@ -229,7 +231,8 @@ def test_many_lines_take_no_height_from_the_plot(qtbot: QtBot, theme: Theme, siz
     plot.resize(*size)
     plot.set_lines(many(count))
     frame, legend, line = plot.frame(), plot.legend(), QFontMetricsF(theme.font("hint")).height()
-    assert frame.plot.height() >= size[1] - 3.5 * line - 6 and frame.plot.width() >= 110
+    # Two rows of names, half a line over the plot, the figures under it and what x is called.
+    assert frame.plot.height() >= size[1] - 4.5 * line - 6 and frame.plot.width() >= 110
     assert {id(each) for entry in legend.entries for each in entry.lines} == {id(each) for each in plot.lines}
     for entry in legend.entries:
         assert QRectF(plot.rect()).contains(entry.rect) and not entry.rect.intersects(frame.plot)
@@ -265,3 +268,64 @@ def test_a_line_that_is_pointed_at_stands_out_and_says_what_it_is(qtbot: QtBot, 
     assert plot.pointed is yarn and plot.toolTip() == ""
     plot.leaveEvent(QEvent(QEvent.Type.Leave))
     assert plot.pointed is None
+
+
+@pytest.mark.parametrize("titled", [True, False])
+@pytest.mark.parametrize("height", [NAMED_FROM - 1, NAMED_FROM, 300])
+def test_x_is_named_under_the_figures_where_the_plot_is_high_enough(
+    qtbot: QtBot, theme: Theme, height: int, titled: bool
+) -> None:
+    plot = LinePlot(theme, "Norms", x_name="layer", y_name="norm", whole=True, titled=titled)
+    qtbot.addWidget(plot)
+    plot.resize(260, height)
+    x = np.arange(31, dtype=np.float32)
+    plot.set_lines([Line(name="stream", x=x, y=np.sqrt(x))])
+    frame, metrics, below = plot.frame(), QFontMetricsF(theme.font("hint")), height >= NAMED_FROM
+    assert plot._heading == ("norm by layer" if titled and not below else "norm")
+    under = height - frame.plot.bottom()
+    assert under >= metrics.height() * (2 if below else 1)
+    picture, ground = plot.grab().toImage(), plot.grab().toImage().pixelColor(0, height - 1)
+    last = range(int(height - metrics.height()) + 2, height - 1)
+    middle = range(round(frame.plot.center().x()) - 8, round(frame.plot.center().x()) + 8)
+    assert any(picture.pixelColor(x, y) != ground for x in middle for y in last) or not below
+    if below:  # no figure gives way to the name
+        found = plot._x_ticks(frame, metrics)
+        assert found[-1][1] == "30" and tick_labels(frame, metrics, found, 260)[-1][1] == "30"
+
+
+@pytest.mark.parametrize("high", [64.0, 700.0, 49_152.0])
+@pytest.mark.parametrize("height", [110, 150, 260, 420])
+def test_a_logarithmic_axis_is_read_by_powers_of_ten(qtbot: QtBot, theme: Theme, height: int, high: float) -> None:
+    plot = LinePlot(theme, "Rank", log=True, x_name="layer", y_name="rank", right_name="p")
+    qtbot.addWidget(plot)
+    plot.resize(420, height)
+    x = np.arange(30, dtype=np.float32)
+    plot.set_lines([Line(name="rank", x=x, y=np.geomspace(1, high, 30).astype(np.float32))])
+    frame, line = plot.frame(), QFontMetricsF(theme.font("hint")).height()
+    assert frame.ticks[0] == 1.0 and sum(f"{value:.0e}"[0] == "1" for value in frame.ticks) >= 2
+    assert {f"{value:.0e}"[0] for value in frame.ticks} <= {"1", "2", "5"}
+    assert min(-np.diff(frame.py(np.array(frame.ticks, np.float32)))) >= line
+    between = strokes(frame)
+    assert not set(between) & {10.0**power for power in range(6)} and between
+    assert {2.0, 5.0} <= set(between)
+    picture = plot.grab().toImage()
+    for value in between:
+        y = int(float(frame.py(np.array([value], np.float32))[0]))
+        at = round(frame.plot.left()) + 2
+        assert any(picture.pixelColor(at, y + off) != picture.pixelColor(at, 0) for off in (-1, 0, 1))
+
+
+def test_figures_under_the_plot_stand_apart_and_are_as_many_as_fit(qtbot: QtBot, theme: Theme) -> None:
+    plot = LinePlot(theme, "Function", x_name="gate")
+    qtbot.addWidget(plot)
+    metrics = QFontMetricsF(theme.font("hint"))
+    for width in (120, 170, 300, 700):
+        plot.resize(width, 150)
+        x = np.linspace(-3.4567, 3.8765, 200, dtype=np.float32)
+        plot.set_lines([Line(name="SiLU", x=x, y=x)])
+        frame = plot.frame()
+        found = plot._x_ticks(frame, metrics)
+        assert len(found) >= 2
+        ends = [(frame.px(value) - metrics.horizontalAdvance(text) / 2,
+                 frame.px(value) + metrics.horizontalAdvance(text) / 2) for value, text in found]  # fmt: skip
+        assert all(after[0] - before[1] >= 9 for before, after in itertools.pairwise(ends))
