@@ -191,8 +191,8 @@ class MapView(QWidget):
         self._asked = None
         self.request()
 
-    def show_table(self, *, shown: bool) -> None:
-        """The exact values as a table in the map's place, or the map again."""
+    def show_table(self, *, shown: bool, focus: bool = True) -> None:
+        """The exact values as a table in the map's place, or the map again; with the `focus` or without."""
         if not shown:
             self._stack.setCurrentWidget(self.heat)
             self.heat.setFocus()
@@ -205,7 +205,8 @@ class MapView(QWidget):
             self._stack.addWidget(page_of(self._table, lambda: self.show_table(shown=False)))
         self._stack.setCurrentIndex(1)
         self._fill_table()
-        self._table.setFocus()
+        if focus:
+            self._table.setFocus()
 
     @property
     def as_table(self) -> bool:

@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.notify import TAKEN_BACK
 from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, metric_unit, value_name
 from app.panels.heads_table import HeadsTable
 from app.widgets.bar_table import BarTable
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from app.panels.base import OnReply, Panel
     from app.widgets.readout import Part
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo
 
 PAGES = ("heads", "row", "column", "entropy")
 ROW_SHARES, APART = (14, 18, 24), 14
@@ -118,6 +116,19 @@ class SideView(QWidget):
             self._stack.setCurrentIndex(0 if page == "heads" else 1)
         self.sync()
         self.pageChanged.emit(page)
+
+    def carry(self, before: SideView) -> None:
+        """The pages, how heads are marked and sorted, and whether they are a table."""
+        line = before._line_stack.currentIndex()
+        heads = before._stack.currentIndex() == 0
+        self._line_stack.setCurrentIndex(line)
+        self._stack.setCurrentIndex(0 if heads else 1)
+        self.line_tabs.set_key(PAGES[line + 1])
+        self.tabs.set_key("heads" if heads else PAGES[line + 1])
+        self.metric_box.set_key(before.metric_box.key())
+        self.sort.setEnabled(before.sort.isEnabled())
+        self.sort.setChecked(before.sort.isChecked())
+        self.show_heads_table(shown=before.heads_as_table)
 
     def set_split(self, *, split: bool, wide: bool = False) -> None:
         """Gives the lines away, to be put elsewhere by the owner, or takes them back. `wide`: to where the words over a
@@ -252,9 +263,10 @@ class SideView(QWidget):
         session, selection = self._ctx.session, self._ctx.selection
         layers = self.grid.missing()
         size = self.grid.thumbnail_pixels()
-        if not layers or self._asked.get("grid") == (layers, size):
+        asked = (layers, size)
+        if not layers or self._asked.get("grid") == asked:
             return
-        self._asked["grid"] = (layers, size)
+        self._asked["grid"] = asked
         state = self._state
 
         def part(message: GridPart, arrays: Arrays) -> None:
@@ -264,11 +276,10 @@ class SideView(QWidget):
                 self.grid.set_layer(message.layer, pixels, enough=size if pooled else None)
                 self.waiting.set_text("")
 
-        asked = (layers, size)
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
         self._panel.ask(
             message, lambda *_: self._on_grid_done(), on_part=part, slot="grid", priority="background",
-            on_error=lambda error: self._forget("grid", asked, error),
+            on_error=lambda _: self._forget("grid", asked),
         )  # fmt: skip
 
     def _on_grid_done(self) -> None:
@@ -283,13 +294,13 @@ class SideView(QWidget):
             self.grid_note.hide()
         if not name and not self.heads_as_table:
             return
-        state = self._state
-        if self._asked.get("metrics") == state:
+        asked = (self._state,)
+        if self._asked.get("metrics") == asked:
             return
-        self._asked["metrics"] = state
+        self._asked["metrics"] = asked
         self._panel.ask(
-            GetMetrics(), self._on_metrics, on_error=lambda error: self._forget("metrics", state, error),
-            slot="metrics", priority="background",
+            GetMetrics(), self._on_metrics, on_error=lambda _: self._forget("metrics", asked), slot="metrics",
+            priority="background",
         )  # fmt: skip
 
     def _on_metrics(self, reply: MetricsReply, arrays: Arrays) -> None:
@@ -329,7 +340,7 @@ class SideView(QWidget):
         if self._asked.get(name) != asked:
             self._asked[name] = asked
             self._panel.ask(
-                message, on_reply, on_error=lambda error: self._forget(name, asked, error), slot=name,
+                message, on_reply, on_error=lambda _: self._forget(name, asked), slot=name,
             )  # fmt: skip
 
     def _on_row(self, reply: LineReply, arrays: Arrays) -> None:
@@ -386,13 +397,11 @@ class SideView(QWidget):
         self.entropy.positionHovered.connect(lambda p: selection.set_hover(token=None if p < 0 else p))
         self.entropy.positionClicked.connect(selection.set_query)
 
-    def _forget(self, name: str, asked: object, error: ErrorInfo) -> None:
-        """What was asked did not come; it may be asked again, and is where it was only taken back. What replaced it is
-        left alone."""
-        if self._asked.get(name) == asked:
+    def _forget(self, name: str, asked: object) -> None:
+        """What was asked did not come; it may be asked again. What replaced it is left alone, an equal question too:
+        taken for the one that failed it would be asked again, and so taken back itself."""
+        if self._asked.get(name) is asked:
             self._asked.pop(name)
-            if error.code in TAKEN_BACK:
-                self._panel.mark("view")
 
     def _hover(self, cell: tuple[int, int] | None) -> None:
         self._ctx.selection.set_hover(cell=cell)

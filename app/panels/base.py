@@ -14,11 +14,12 @@ from shiboken6 import isValid
 
 from app.frame.pages import EmptyState
 from app.i18n import tr
+from app.notify import TAKEN_BACK
 from app.panels.veil import Veil, subject
 from app.state.lost_run import UNSERVED, no_model
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QResizeEvent, QShowEvent
+    from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 
     from app.commands import Command
     from app.context import AppContext
@@ -71,12 +72,13 @@ class FrameClock(QObject):
         while self._waiting:
             turn = self._waiting.popleft()
             if isinstance(turn, Panel):
-                if not isValid(turn) or not turn.flush():
+                if not isValid(turn) or not turn.due:
                     continue
                 if self._waiting:
-                    self._timer.start(TURN_MS)
+                    self._timer.start(TURN_MS)  # before it, so that whatever it raises stops nothing
+                turn.flush()
             else:
-                self._timer.start(TURN_MS)  # before it, so that whatever it raises stops nothing
+                self._timer.start(TURN_MS)
                 turn()
             return
 
@@ -109,6 +111,7 @@ class Panel(QWidget):
         self.setObjectName(f"panel-{self.panel_id}")
         self._pending: set[str] = set()
         self._ask_count, self._unanswered, self._to_come = 0, set[int](), set[int]()
+        self._newest: dict[str, int] = {}
         self.behind = self.unserved = False
         self._served: dict[str, object] = {}
         self._veil: Veil | None = None
@@ -189,9 +192,9 @@ class Panel(QWidget):
         priority: Priority = "interactive",
     ) -> object:
         """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
-        has been replaced; a newer request in the same `slot` replaces one that has not started. What can't be had
-        leaves what is drawn only where that was an answer to the same, or the request is of no view: it has no slot,
-        or is of a cell that the mouse is over."""
+        has been replaced; a newer request in the same `slot` replaces one that has not started. One that is taken back
+        otherwise is followed by a refresh, which asks again. What can't be had leaves what is drawn only where that was
+        an answer to the same, or the request is of no view: it has no slot, or is of a cell that the mouse is over."""
         session = self.ctx.session
         run_id = session.run_id
         asked = (run_id, session.current_node, session.length, subject(message))
@@ -199,12 +202,13 @@ class Panel(QWidget):
         def failed(error: ErrorInfo) -> None:
             self._missed(error, slot, asked)
             (on_error or _ignore)(error)
+            self._taken_back(error, slot, number)
 
         def replied(*args: Any) -> None:
             self._served[slot] = asked
             on_reply(*args)
 
-        number = self._ask_count = self._ask_count + 1
+        number = self._ask_count = self._newest[slot] = self._ask_count + 1
 
         def guarded(call: OnReply | None, *, last: bool = False) -> Callable[..., None] | None:
             if call is None:
@@ -247,6 +251,10 @@ class Panel(QWidget):
         if error.code in UNSERVED and views and self._served.get(slot) != asked:
             self.set_unserved(unserved=True)
 
+    def _taken_back(self, error: ErrorInfo, slot: str, number: int) -> None:
+        if slot and error.code in TAKEN_BACK and self._newest[slot] == number:  # by nothing of its own
+            self.mark("view")
+
     def mark(self, *names: str) -> None:
         """Notes that something this panel shows has changed; redrawn at the next frame it is visible."""
         self._pending.update(names)
@@ -272,14 +280,23 @@ class Panel(QWidget):
         if self._pending and self.isVisible():
             self._clock.request(self)
 
+    @property
+    def due(self) -> bool:
+        """Whether something is noted and can be seen."""
+        return bool(self._pending) and self.seen()
+
     def flush(self) -> bool:
         """Redraws now what is noted, if the panel can be seen; whether it did."""
-        if not self._pending or not self.seen():
+        if not self.due:
             return False
         changes = frozenset(self._pending)
         self._pending.clear()
         self.refresh(changes)
         return True
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        self.look_again()  # painted, so in sight: also where only what is around it has moved or grown
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

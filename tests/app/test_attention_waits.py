@@ -163,3 +163,17 @@ def test_what_cannot_be_had_is_not_asked_for_over_and_over(qtbot: QtBot, bench: 
     assert len(bench.engine.asked) == before
     bench.selection.set_stage("weights")
     let(qtbot, bench, panel)
+
+
+def test_a_grid_that_an_equal_question_takes_back_is_asked_for_once(qtbot: QtBot, bench: Bench) -> None:
+    """The layers and their size are the same after a step; taken for the old question the new one would be asked again,
+    which takes it back too, and so on for as long as the engine is not done."""
+    panel = held(qtbot, bench)
+    bench.selection.set_stage("raw")
+    qtbot.waitUntil(lambda: any(isinstance(asked.message, GetGrid) for asked in bench.engine._queue))
+    before = sum(isinstance(message, GetGrid) for message in bench.engine.asked)
+    bench.selection.set_stage("weighted")
+    qtbot.wait(300)
+    assert sum(isinstance(message, GetGrid) for message in bench.engine.asked) == before + 1
+    let(qtbot, bench, panel)
+    assert not panel.side.grid.missing()

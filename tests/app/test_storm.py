@@ -1,0 +1,56 @@
+"""Nothing that was asked of the engine is lost for good, however the window changes meanwhile."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.main import Application
+from tests.app.shell import TIMEOUT, close_window, window_with
+from tests.app.storm import Storm
+from tests.app.tiny_folder import tiny_folder
+
+SEEDS = [int(seed) for seed in os.environ.get("STORM_SEEDS", "1").split()]
+"""More of them by hand: STORM_SEEDS="1 2 3"."""
+ROUNDS, CHANGES = int(os.environ.get("STORM_ROUNDS", "3")), 80
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_folder(tmp_path_factory.mktemp("storm") / "model", "llama")
+
+
+@pytest.fixture
+def application(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
+    made = window_with(tmp_path / "config", monkeypatch, qtbot, None, str(source))
+    yield made
+    close_window(made)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_that_is_in_sight_comes_to_rest_after_any_changes(
+    qtbot: QtBot, application: Application, seed: int
+) -> None:
+    assert application.ctx is not None
+    session = application.ctx.session
+    qtbot.waitUntil(lambda: session.can_run and not session.busy, timeout=TIMEOUT)
+    session.set_prompt("The animal did not cross the street")
+    session.prefill(then_steps=4)
+    qtbot.waitUntil(lambda: session.run is not None and not session.busy, timeout=TIMEOUT)
+    storm = Storm(application, seed)
+    for _ in range(ROUNDS):
+        storm.blow(CHANGES)
+        waiting = storm.rest()
+        assert not waiting, f"{waiting} after {storm.done}"
+        heat = storm.attention.main.heat
+        (_, end), (start, _) = heat.wanted()[:2]
+        value = heat.value_of((end - 1, start))
+        if value is not None:  # else cells share pixels
+            assert (None if math.isnan(value) else value) == storm.exact(end - 1, start)
