@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import signal
-import site
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QProcess, Qt, QTimer, Signal
 from shiboken6 import isValid
 
+from app.engine_child import child_environment, default_command, end_sentence
 from app.health.stopped import is_stopped
 from app.i18n import tr
-from model import protocol
 from model.protocol.engine_requests import Hello, HelloReply
 from model.protocol.errors import DecoderscopeError
-from model.protocol.events import EVENTS
+from model.protocol.events import EVENTS, WeightsMapped
 from model.protocol.export_requests import FilePart
 from model.protocol.framing import Arrays, Frame, FrameDecoder, ProtocolError, encode_frame
 from model.protocol.wire import (
@@ -93,6 +90,12 @@ class Pending:
     done: bool = False
     _cancelled_at: float = 0.0
     _acked: int = 0
+    _asked_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was asked."""
+        return time.monotonic() - self._asked_at
 
     def cancel(self) -> None:
         """Asks for an early end, which comes as an error with code `cancelled`, or as the reply if that was faster."""
@@ -121,6 +124,7 @@ class EngineClient(QObject):
         self.message = ""
         self.hello: HelloReply | None = None
         self.crash: CrashInfo | None = None
+        self._mapped: WeightsMapped | None = None
         self._command = list(command) if command else default_command()
         self._child: QProcess | None = None
         self._decoder = FrameDecoder()
@@ -144,6 +148,11 @@ class EngineClient(QObject):
         return self._busy
 
     @property
+    def under_way(self) -> tuple[Pending, ...]:
+        """What is asked and not answered, oldest first."""
+        return tuple(self._open.values())
+
+    @property
     def stderr(self) -> str:
         """The end of what the engine said on stderr."""
         return self._stderr.decode("utf-8", "replace")
@@ -159,7 +168,7 @@ class EngineClient(QObject):
         self._decoder, self._stream_error, self._ended = FrameDecoder(), "", False
         self._frames.clear()
         self._stderr.clear()
-        self.hello = self.crash = None
+        self.hello = self.crash = self._mapped = None
         child = self._child = QProcess(self)
         child.setProcessEnvironment(child_environment())
         child.readyReadStandardOutput.connect(self._turn.start)
@@ -264,7 +273,7 @@ class EngineClient(QObject):
                 self._turn.start()
                 return
         if self._ended and self._child is child and child is not None:
-            self._lose(self._stream_error or _end_sentence(child), child)
+            self._lose(self._stream_error or end_sentence(_signal_name(child), child.exitCode(), self._mapped), child)
 
     def _decode(self, data: bytes) -> None:
         try:
@@ -311,7 +320,10 @@ class EngineClient(QObject):
 
     def _on_event(self, name: str, data: object) -> None:
         if name in EVENTS:
-            self.eventReceived.emit(name, read_value(data, EVENTS[name]))
+            value: object = read_value(data, EVENTS[name])
+            if isinstance(value, WeightsMapped):
+                self._mapped = value if value.path else None
+            self.eventReceived.emit(name, value)
 
     def _end(self, pending: Pending, key: str, *values: object) -> None:
         pending.done = True
@@ -373,10 +385,10 @@ class EngineClient(QObject):
             self._turn.start()
 
     def _lose(self, sentence: str, child: QProcess) -> None:
-        signal_name = _signal_name(child)
-        finished = child.state() is QProcess.ProcessState.NotRunning and not signal_name
+        ended_by = _signal_name(child)
+        finished = child.state() is QProcess.ProcessState.NotRunning and not ended_by
         crash = CrashInfo(
-            sentence=sentence, exit_code=child.exitCode() if finished else None, signal=signal_name,
+            sentence=sentence, exit_code=child.exitCode() if finished else None, signal=ended_by,
             stderr=self.stderr, at=time.time(),
         )  # fmt: skip
         self.crash = crash
@@ -462,24 +474,6 @@ class EngineClient(QObject):
         return timer
 
 
-def default_command() -> list[str]:
-    """This installation's own engine; -P keeps a `model` folder in the user's directory from being run instead."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "engine"]
-    return [sys.executable, "-P", "-m", "model", "engine"]
-
-
-def child_environment() -> QProcessEnvironment:
-    """Ours; and from a source tree, where nothing is installed, the way to it."""
-    environment = QProcessEnvironment.systemEnvironment()
-    root = Path(protocol.__file__).resolve().parents[2]
-    installed = {Path(folder).resolve() for folder in (*site.getsitepackages(), site.getusersitepackages())}
-    if not getattr(sys, "frozen", False) and root not in installed:
-        others = environment.value("PYTHONPATH", "")
-        environment.insert("PYTHONPATH", os.pathsep.join(filter(None, (str(root), others))))
-    return environment
-
-
 def _signal_name(child: QProcess) -> str:
     """The signal that ended `child`; empty when none did. On Unix Qt gives its number as the exit code."""
     if child.exitStatus() is not QProcess.ExitStatus.CrashExit or child.state() is not QProcess.ProcessState.NotRunning:
@@ -487,12 +481,3 @@ def _signal_name(child: QProcess) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(child.exitCode()).name
     return ""
-
-
-def _end_sentence(child: QProcess) -> str:
-    name = _signal_name(child)
-    if name == "SIGKILL":
-        return tr("The engine was killed (SIGKILL), as happens when the machine runs out of memory.")
-    if name:
-        return tr("The engine crashed ({signal}).", signal=name)
-    return tr("The engine ended by itself (exit code {code}).", code=child.exitCode())

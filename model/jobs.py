@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from model.errors import CancelledError
 from model.protocol.export_requests import FilePart
 from model.protocol.framing import Arrays, Frame
-from model.protocol.wire import Asked, Lane, Priority, Progress, Request, part_frame, progress_frame
+from model.protocol.wire import Asked, Lane, Priority, Progress, Request, event_frame, part_frame, progress_frame
 
 PROGRESS_SECONDS = 0.05
 MAX_UNACKED_PARTS = 8
@@ -89,6 +89,10 @@ class Job:
         if not self._host.congested:
             self._last_progress = (what, ended, now)
             self._host.send(progress_frame(self.id, Progress(what=what, done=done, total=total, unit=unit)))
+
+    def event(self, name: str, data: object) -> None:
+        """Says what the other side should know (model/protocol/events.py)."""
+        self._host.send(event_frame(name, data))
 
     def part(self, part: object, arrays: Arrays | None = None) -> None:
         """Sends a piece of the answer. A piece of a file waits while 8 earlier ones are not written yet, serving

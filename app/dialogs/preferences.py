@@ -20,7 +20,7 @@ from app.amounts import size
 from app.dialogs.label import label
 from app.dialogs.open_model import DTYPES
 from app.dialogs.sheet import Sheet
-from app.engine import default_command
+from app.engine_child import default_command
 from app.i18n import LANGUAGES, tr
 from app.settings import MAX_THREADS, config_folder, log_folder
 from app.theme import MAX_SCALE, MIN_SCALE

@@ -45,8 +45,18 @@ class Driver:
             if self.trouble:
                 raise TourError(f"{what}: {self.trouble}")
             if time.monotonic() > until:
-                raise TourError(f"{what}: nothing happened for {seconds:.0f} s.")
+                raise TourError(f"{what}: nothing happened for {seconds:.0f} s. {self._state()}".rstrip())
             turn(20)
+
+    def _state(self) -> str:
+        """What is under way where nothing happens: the engine, what it was asked, and the panels that wait."""
+        ctx = self.application.ctx
+        if ctx is None:
+            return ""
+        asked = ", ".join(f"{pending.message.method} ({pending.age:.0f} s)" for pending in ctx.engine.under_way)
+        panels = [dock.panel for dock in self.window.docks.values()]
+        late = ", ".join(f"{p.panel_id}{'' if p.seen() else ' (out of sight)'}" for p in panels if not p.settled)
+        return f"Engine {ctx.engine.state}, asked: {asked or 'nothing'}; panels not drawn: {late or 'none'}."
 
     def settle(self, milliseconds: int = 500) -> None:
         """Lets views that follow a change arrive and be painted."""

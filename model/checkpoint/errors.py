@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from model.errors import DecoderscopeError, shown
+from model.protocol.events import cut_words
 
 _SHOWN_NAMES = 8
 
@@ -54,12 +55,7 @@ class WeightsCutError(CheckpointError):
 
     def __init__(self, path: str | Path, *, found: int, expected: int) -> None:
         self.path, self.found, self.expected = str(path), found, expected
-        what = "written to" if found == expected else "cut"
-        sizes = "" if found == expected else f": {found:,} bytes, expected {expected:,}"
-        super().__init__(
-            f"{shown(self.path, 300)}: was {what} while the model was open{sizes}. "
-            "Open the model again: its prepared copy is then made anew."
-        )
+        super().__init__(cut_words(self.path, found=found, expected=expected))
 
 
 class UnsupportedError(CheckpointError):

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from model.checkpoint.errors import CheckpointError, WeightsCutError
 from model.checkpoint.paths import cache_dir, free_bytes, lock, make_dir, publish, staging
 from model.checkpoint.progress import CheckCancel, Progress
 from model.checkpoint.weights import PutRows
+from model.protocol.events import WeightsMapped
 from model.version import product_version
 
 FORMAT_VERSION = 2
@@ -47,6 +49,14 @@ class MappedWeights:
         weakref.finalize(self, os.close, self._fd)
         found = os.fstat(self._fd)
         self._bytes, self._written = found.st_size, found.st_mtime_ns
+
+    @property
+    def told(self) -> WeightsMapped:
+        """What the other side is told of it; nothing where no text can hold its path."""
+        path = str(self._path)
+        if any("\ud800" <= character <= "\udfff" for character in path):
+            return WeightsMapped()
+        return WeightsMapped(path=path, bytes=self._bytes, host=socket.gethostname())
 
     def require_whole(self) -> None:
         """Takes about a microsecond. Raises WeightsCutError when the file is no longer what it was."""

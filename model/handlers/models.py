@@ -8,6 +8,7 @@ from model.checkpoint.fetch import local_path
 from model.handler_registry import Answer, EngineContext, handles
 from model.jobs import Job
 from model.protocol.engine_requests import CatalogueEntry, CloseModel, GetModel, OpenModel, PlanModel
+from model.protocol.events import WeightsMapped
 from model.protocol.wire import Empty
 from model.threads import use_threads
 
@@ -32,6 +33,7 @@ def open_model(context: EngineContext, message: OpenModel, job: Job) -> Answer:
     )
     context.run, context.model = None, opened
     context.empty_caches()
+    job.event("weights.mapped", opened.mapped.told if opened.mapped is not None else WeightsMapped())
     return opened.info, {}
 
 

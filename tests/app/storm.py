@@ -50,10 +50,10 @@ class Storm:
 
     def rest(self) -> str:
         """Waits until all is drawn; what is not after 20 s, empty when all is."""
+        self.window.restore_maximised()
         for dock in self.window.docks.values():
             dock.setFloating(False)
             dock.show()
-        self.window.restore_maximised()
         if self.attention.main.as_table:
             self.attention.toggle_table()
         self.window.docks["attention"].raise_()
@@ -85,6 +85,8 @@ class Storm:
             return f"panels {', '.join(late)}"
         last = self.session.length - 1
         main, side = self.attention.main, self.attention.side
+        if not self.attention.seen():
+            return f"attention to be seen in {self.attention.visibleRegion()} of {self.attention.geometry()}"
         if main.view != self.ctx.selection.view:
             return f"the matrix of {self.ctx.selection.view}, not {main.view}"
         heat = main.heat

@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from app import engine as engine_module
 from app.engine import LATER, LOST, CrashInfo, EngineClient, EngineState, Pending
+from app.engine_child import default_command
 from model.protocol.attention_requests import GetMatrix, HeadView, MatrixReply
 from model.protocol.engine_requests import Hello, OpenModel
 from model.protocol.events import EngineStarting
@@ -430,7 +431,7 @@ def test_the_users_folder_cannot_put_its_own_model_before_ours(
     (tmp_path / "model" / "__init__.py").write_text("raise SystemExit('shadowed')")
     (tmp_path / "model.py").write_text("raise SystemExit('shadowed')")
     monkeypatch.chdir(tmp_path)
-    command = engine_module.default_command()
+    command = default_command()
     assert command[1:] == ["-P", "-m", "model", "engine"]
     code = "import model.protocol, sys; sys.stdout.write('Found ' + model.protocol.__file__)"
     client = EngineClient(command=[*command[:2], "-c", code])
