@@ -15,8 +15,11 @@ from app.panels.feed_forward_map import Grid, MapPage
 from app.panels.feed_forward_words import (
     Neuron,
     activation_name,
+    expert_captions,
     expert_columns,
+    expert_tip,
     grid_lines,
+    neuron_captions,
     neuron_columns,
     neuron_facts,
     neuron_lines,
@@ -105,7 +108,7 @@ class FeedForwardPanel(Panel):
         self.facts = FactList(theme, tr("The layer in numbers"))
         self.table = DataTable(theme, tr("Strongest neurons"))
         self.map = MapPage(self)
-        self.function = LinePlot(theme, tr("Activation function"), x_name=tr("gate"))
+        self.function = LinePlot(theme, tr("Activation function"), x_name=tr("gate"), right_name=tr("neurons"))
         self.norms = LinePlot(
             theme, tr("Norms by layer"), x_name=tr("layer"), y_name="‖x‖", log=True, whole=True, titled=True
         )
@@ -249,12 +252,13 @@ class FeedForwardPanel(Panel):
         grid = Grid(
             values=np.asarray(self._arrays["heat"]), start=reply.rows[0], names=[n.label for n in self.neurons],
             kind=tr("neuron"), value=tr("product") if reply.gated else tr("after"), signed=True,
-            hidden=tr("not sent to that expert"), title=tr("Tokens by strongest neurons"),
+            hidden=tr("not sent to that expert"), title=tr("Tokens by strongest neurons"), captions=captions, tip=tip,
         )  # fmt: skip
         self.map.show_grid(grid, (row, self.chosen))
         self._show_chosen()
 
     def _show_experts(self, router: RouterReply, row: int) -> None:
+        captions, tip = neuron_captions(reply, len(self.neurons), self._token(reply.position))
         probs, load = np.asarray(self._routed["probs"]), np.asarray(self._routed["load"])
         chosen = np.asarray(self._routed["chosen"])
         weights = np.asarray(self._routed["weights"])[row].tolist()
@@ -276,6 +280,7 @@ class FeedForwardPanel(Panel):
         """The chosen neuron everywhere."""
         reply, model = self.reply, self.ctx.session.model
         if reply is None or model is None or not self.neurons:
+            captions=expert_captions(router.n_experts), tip=expert_tip(router),
             return
         neuron = self.neurons[min(self.chosen, len(self.neurons) - 1)]
         self.table.set_current(self.chosen)
@@ -290,12 +295,14 @@ class FeedForwardPanel(Panel):
         counts, edges = np.histogram(pre, bins=BINS)
         order = np.argsort(pre)
         name = activation_name(reply.activation)
-        self.function.set_names(x=tr("gate") if reply.gated else tr("before"), y="")
+        x = tr("gate") if reply.gated else tr("before")
+        self.function.set_names(x=x, y="")  # the curve's name says it
         self.function.set_lines([
-            Line(name=name, x=np.asarray(arrays["curve_x"]), y=np.asarray(arrays["curve_y"]), colour="secondary"),
+            Line(name=f"{name}({x})", x=np.asarray(arrays["curve_x"]), y=np.asarray(arrays["curve_y"]),
+                 colour="secondary"),
             Line(name=self._token(reply.position), x=pre[order], y=act[order], style="dots"),
             Line(name=tr("{n} neurons", n=f"{len(pre):,}"), x=((edges[1:] + edges[:-1]) / 2).astype(np.float32),
-                 y=counts.astype(np.float32), colour="secondary", style="bars"),
+                 y=counts.astype(np.float32), colour="secondary", style="bars", right=True),
         ])  # fmt: skip
         if self.neurons:
             self._mark(self.neurons[0])

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.panels.attention_copy import number, table_text
+from app.panels.kv_lines import longest_fitting
+from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import Cell, HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
@@ -29,13 +32,15 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 DOT_FROM = 3.0
-NAMES_FROM = 130
+NAMES_FROM, CORNER = 148, 5.0
+"""Px of height at 100 % text from which columns are named at a slant; px from the names of the axes to the cells."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grid:
     """`values` (t, n) of the tokens from position `start`; NaN: there is none, for the reason `hidden`. `names`: of
-    the columns. `kind`, `value`: what a column and a cell are called. `marked` (t, k): columns marked in each row."""
+    the columns. `kind`, `value`: what a column and a cell are called. `marked` (t, k): columns marked in each row.
+    `captions`: what rows, columns and colours are, in a line, from all of it to the least; `tip`: the same in full."""
 
     values: Floats
     start: int
@@ -47,6 +52,8 @@ class Grid:
     marked: NDArray[np.int32] | None = None
     title: str = ""
 
+    captions: tuple[str, ...] = ("",)
+    tip: str = ""
 
 class ColumnMap(HeatMap):
     """A heat map whose rows are tokens and whose columns are not; some cells of a row may be marked with a ring."""
@@ -76,10 +83,16 @@ class ColumnMap(HeatMap):
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         grid = self.grid
-        if grid is None or grid.marked is None or not all(self.shape):
+        if grid is None or not all(self.shape):
             return
         painter, area = QPainter(self), self.geometry_now().area
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self.theme.font("hint"))
+        painter.setPen(self.theme.palette.secondary)
+        for place, words in self.corner():
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, words)
+        if grid.marked is None:
+            return
         painter.setClipRect(area)
         shade = QColor(Qt.GlobalColor.black)
         shade.setAlphaF(0.5)
@@ -97,6 +110,16 @@ class ColumnMap(HeatMap):
                 painter.setPen(QPen(self.theme.palette.cursor, 1.3))
                 painter.drawEllipse(at, min(radius, 5.0), min(radius, 5.0))
 
+
+    def corner(self) -> list[tuple[QRectF, str]]:
+        """What columns and rows are called, where both have room beside the columns' names."""
+        area, metrics = self.geometry_now().area, QFontMetricsF(self.theme.font("hint"))
+        words = (f"{self.grid.kind} →", f"{tr('token')} ↓") if self.grid is not None else ()
+        line, room = metrics.height(), area.left() - CORNER
+        top = area.top() - CORNER - line * len(words)
+        if top < 0 or any(metrics.horizontalAdvance(each) > room for each in words):
+            return []
+        return [(QRectF(0, top + at * line, room, line), each) for at, each in enumerate(words)]
 
 class MapPage(QWidget):
     """The map or its table. `columnChosen` carries a column; a row's token is linked with the selection."""
@@ -120,7 +143,12 @@ class MapPage(QWidget):
         self._stack.addWidget(self.table)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._stack)
+        column.setSpacing(2)
+        self.caption = ElidedLabel()
+        self.caption.setProperty("role", "hint")
+        column.addWidget(self.caption)
+        column.addWidget(self._stack, 1)
+        self._column = column
         self._connect()
 
     def show_grid(self, grid: Grid, cell: Cell | None) -> None:
@@ -146,6 +174,7 @@ class MapPage(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._label_columns()
+        self._show_caption()
 
     def _label_columns(self) -> None:
         """Names over the columns: slanted where the map is high; where it is low its cells need the room, and as many
@@ -153,6 +182,19 @@ class MapPage(QWidget):
         grid = self.grid
         if grid is None:
             return
+        self._show_caption()
+
+    def minimumSizeHint(self) -> QSize:
+        """Without the caption, which is there where there is room for it."""
+        return self._stack.minimumSizeHint()
+
+    def _show_caption(self) -> None:
+        taken = self.caption.sizeHint().height() + self._column.spacing()
+        self.caption.setVisible(self.height() >= self.minimumSizeHint().height() + taken)
+        if self.grid is not None:
+            metrics = QFontMetricsF(self.caption.font())
+            self.caption.setText(longest_fitting(self.grid.captions, metrics, self.width()))
+            self.caption.setToolTip(plain_tip(self.grid.tip))
         flat = self.height() < self._ctx.theme.px(NAMES_FROM)
         state = (id(grid), flat)
         if state != self._labelled:

@@ -150,6 +150,44 @@ def expert_columns(
     ]
 
 
+def neuron_captions(reply: NeuronsReply, n: int, token: str) -> tuple[tuple[str, ...], str]:
+    """What rows, columns and colours of the map are, from all of it to the least, and in sentences."""
+    value, name = tr("product") if reply.gated else tr("after"), activation_name(reply.activation)
+    whole = f"{name}({tr('gate')}) × {tr('up')}" if reply.gated else f"{name}({tr('before')})"
+    column = tr("expert:neuron") if reply.has_experts else tr("neuron")
+    captions = (
+        tr("tokens × the {n} strongest neurons of {token} · colour: {value} = {whole}", n=n, token=token, value=value,
+           whole=whole),
+        tr("tokens × the {n} strongest neurons of {token} · colour: {value}", n=n, token=token, value=value),
+        tr("tokens × strongest neurons · colour: {value}", value=value),
+        tr("colour: {value}", value=value),
+    )  # fmt: skip
+    return captions, "\n".join((
+        tr("Rows: tokens. Columns ({column}): those that add most for {token}, strongest first.", column=column,
+           token=token),
+        tr("Colour: {value} = {whole}, what the neuron's column of weights is multiplied by; it has no unit.",
+           value=value, whole=whole),
+    ))  # fmt: skip
+
+
+def expert_captions(n: int) -> tuple[str, ...]:
+    """As `neuron_captions`."""
+    return (
+        tr("tokens × {n} experts · colour: router probability · ring: chosen", n=n),
+        tr("tokens × experts · colour: probability"),
+        tr("colour: {value}", value=tr("probability")),
+    )
+
+
+def expert_tip(reply: RouterReply) -> str:
+    """What rows, columns and colours of the map are."""
+    return "\n".join((
+        tr("Rows: tokens. Columns: the layer's {n} experts, by number.", n=reply.n_experts),
+        tr("Colour: the router's probability, 0 to 1. Rings: the {k} experts each token is sent to.",
+           k=reply.experts_per_token),
+    ))  # fmt: skip
+
+
 # whole numbers, for files
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtGui import QColor, QFontMetricsF, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QSizePolicy, QSpacerItem
 from pytestqt.qtbot import QtBot
@@ -20,6 +20,7 @@ from app.panels.feed_forward import TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.heatmap_boundary import words_place
 from app.widgets.heatmap_paint import axis_labels, bold_labels
+from app.widgets.line_bars import rects
 from app.widgets.line_legend import PALE, pale
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
@@ -301,6 +302,49 @@ def test_a_low_map_names_its_columns_and_its_line(qtbot: QtBot, tmp_path: Path) 
     qtbot.waitUntil(lambda: not heat.col_axis.flat)
 
 
+@pytest.mark.parametrize("experts", [False, True])
+def test_the_map_says_what_rows_columns_and_colours_are(qtbot: QtBot, tmp_path: Path, experts: bool) -> None:
+    _, panel = shown(qtbot, tmp_path, made(moe=EXPERTS) if experts else llama()[1], (1360, 760))
+    page, heat, grid = panel.map, panel.map.heat, panel.map.grid
+    assert grid is not None
+    qtbot.waitUntil(lambda: page.caption.text() == grid.captions[0])
+    for word in ("tokens", grid.kind, "colour", grid.value):
+        assert word in page.caption.text()
+    if not experts:
+        assert "product = SiLU(gate) × up" in page.caption.text() and panel._token(9) in page.caption.text()
+    assert page.caption.toolTip().count("\n") == 1 and "Rows: tokens" in page.caption.toolTip()
+    heat.set_axis_tokens(["·a_long_token"] * len(grid.values), ["1234567"] * len(grid.names))
+    (over, column), (beside, row) = heat.corner()
+    assert (column, row) == (f"{grid.kind} →", "token ↓")
+    area = heat.geometry_now().area
+    assert over.bottom() <= beside.top() + 1 and beside.bottom() < area.top() and beside.right() < area.left()
+    picture = heat.grab().toImage()
+    ground = picture.pixelColor(0, 0)
+    for place in (over, beside):
+        rect = place.toAlignedRect()
+        assert any(picture.pixelColor(x, y) != ground for x in range(rect.right() - 20, rect.right())
+                   for y in range(rect.top(), rect.bottom()))  # fmt: skip
+    for width in (400, 300, 200, 130):
+        page.setFixedWidth(width)
+        qtbot.waitUntil(lambda width=width: page.width() == width)  # type: ignore[misc]
+        fits = QFontMetricsF(page.caption.font()).horizontalAdvance(page.caption.text()) <= width
+        assert page.caption.text() in grid.captions and (fits or page.caption.text() == grid.captions[-1])
+    assert page.caption.isVisible()
+    page.setFixedHeight(page.minimumSizeHint().height())
+    qtbot.waitUntil(lambda: not page.caption.isVisible())  # the cells need the room
+
+
+def test_the_neurons_of_the_histogram_are_counted_on_an_axis(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, llama()[1])
+    pre = np.asarray(neurons(bench)["all_pre"])
+    bars, frame = panel.function.lines[2], panel.function.frame()
+    assert bars.right and bars.y.sum() == len(pre)
+    for rect, count in zip(rects(bars, frame), bars.y.tolist(), strict=True):
+        assert rect.top() == pytest.approx(float(frame.py(np.array([count]), right=True)[0]), abs=0.5)
+    assert frame.right_ticks[0] == 0 and len(frame.right_ticks) >= 2
+    assert panel.function._right_name == "neurons" and panel.function._x_name == "gate"
+
+
 def test_every_part_has_a_name(qtbot: QtBot, tmp_path: Path) -> None:
     _, panel = shown(qtbot, tmp_path, made(moe=EXPERTS))
     for widget in (panel.facts, panel.table, panel.map.heat, panel.map.table, panel.function, panel.norms,
@@ -377,7 +421,7 @@ def test_all_that_the_function_s_plot_draws_is_keyed_and_seen(
     panel.ctx.theme.set_choice(name)
     settled(qtbot, bench, panel)
     assert [(line.name, line.style) for line in panel.function.lines] == [
-        ("SiLU", "line"), (panel._token(9), "dots"), ("48 neurons", "bars"),
+        ("SiLU(gate)", "line"), (panel._token(9), "dots"), ("48 neurons", "bars"),
     ]  # fmt: skip
     assert panel._token(9).endswith(" (9)")
     ground, colour = panel.ctx.theme.palette.panel, pale(panel.ctx.theme, panel.function.lines[2])
