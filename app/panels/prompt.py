@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import bisect
 import json
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QTextCharFormat
+from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCharFormat
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
 
 from app import resources
-from app.amounts import size
 from app.i18n import tr
 from app.panels.base import Changes, Panel
 from app.panels.curves import curves
 from app.panels.expected import ExpectedView
+from app.panels.kv_lines import longest_fitting
+from app.panels.prompt_words import EMPTY, OTHER_TEXT, count_texts, loss_text, notices
 from app.panels.run_tables import token_table, typed_table
 from app.plain import tip as plain_tip
-from app.plain import unseen
 from app.session import Topic
-from app.state.on_screen import bring_back, follows_run, other_text
-from app.widgets.apart_line import ApartLine
+from app.state.on_screen import bring_back, follows_run
 from app.widgets.check_box import CheckBox
 from app.widgets.menu_button import MenuButton
+from app.widgets.notice_line import Notice, NoticeLine
 from app.widgets.prompt_edit import PromptEdit
 from app.widgets.prompt_split import PromptSplit
 from app.widgets.token_strip import TokenStrip, groups_of
 from app.widgets.wrap_row import WrapRow, wrap
 from model.protocol.attention_requests import GetRow, HeadView
 from model.protocol.run_requests import GetExpected
-from model.protocol.values import bytes_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,10 +102,9 @@ class PromptPanel(Panel):
         self.body.setSpacing(4)
         self.body.addWidget(self.split, 1)
         self.body.addWidget(self.expected)
-        self.apart = ApartLine(theme)
-        self.apart.prefillWanted.connect(session.prefill)
-        self.apart.backWanted.connect(lambda: bring_back(session))
-        self.body.addWidget(self.apart)
+        self.notices = NoticeLine(theme)
+        self.notices.wanted.connect(self._on_notice)
+        self.body.addWidget(self.notices)
         self.count = QLabel()
         self.count.setProperty("role", "hint")
         self.count.setTextFormat(Qt.TextFormat.PlainText)
@@ -203,14 +200,10 @@ class PromptPanel(Panel):
             self.chat.setEnabled(bool(session.model and session.model.has_chat_template))
             self._show_tokens(session)
             self.expected.hide_if_gone(session.run_id if self._follows_run() else None, session.length)
-        self.count.setText(self._count_text(session))
-        self.count.setToolTip(plain_tip(self._count_tip()))
-        can = session.can_run and not session.busy and bool(session.prompt_text)
-        empty = not session.prompt_text and not session.busy
-        self.apart.show_text(other_text(session), can_prefill=can, can_bring_back=empty)
+        self._show_words(session)
         if "query" in changes or changes & {Topic.PROMPT, Topic.RUN, Topic.NODE}:
             self.strip.set_selected(self._strip_query(), reveal=False)
-        if changes - {"hover_token", Topic.PROGRESS}:
+        if changes - {"hover_token", "width", Topic.PROGRESS}:
             self._show_tints()
         hovered = self.ctx.selection.hover_token
         self.strip.set_hovered(hovered if self._follows_run() else None)
@@ -259,46 +252,34 @@ class PromptPanel(Panel):
         if self.ctx.selection.tint == "attention" and self._follows_run():
             self.strip.set_tints(arrays["values"], "green")
 
-    def _count_text(self, session: Session) -> str:
-        if session.model is None:
-            return ""
-        if session.prompt.notice:
-            return session.prompt.notice
-        n = session.prompt.count
-        left = session.model.n_ctx - n
-        kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
-        amounts = {"n": f"{n:,}", "bytes": size(kept), "left": f"{left:,}"}
-        if left < 0:
-            amounts["over"] = f"{-left:,}"
-            if 0 < budget < kept:
-                text = tr("{n} tokens need {bytes} of {budget}: {over} too many", budget=size(budget), **amounts)
-            else:
-                text = tr("{n} tokens take {bytes}: {over} too many for the context", **amounts)
-        elif n and 0 < budget < kept:
-            text = tr("{n} tokens need {bytes} of {budget} and leave {left}", budget=size(budget), **amounts)
-        elif n == 1:
-            text = tr("1 token · KV + views {bytes} · {left} left", **amounts)
-        elif n:
-            text = tr("{n} tokens · KV + views {bytes} · {left} left", **amounts)
-        else:
-            text = tr("0 tokens · {left} left", left=f"{left:,}")
-        if (listed := len(session.prompt.tokens)) < n and not self._follows_run():
-            text += "\n" + tr("the first {listed} are shown", listed=f"{listed:,}")
-        if signs := unseen(session.prompt_text, everywhere=not self.edit.shows_all):
-            text += "\n" + tr("not seen in the box, but in the tokens: {signs}", signs=signs)
-        stats = session.prompt_stats
-        if stats and self._follows_run() and math.isfinite(stats.reply.mean_cross_entropy):
-            entropy, perplexity = stats.reply.mean_cross_entropy, stats.reply.perplexity
-            text += "\n" + tr("{h} nats/token · perplexity {p}", h=f"{entropy:.2f}", p=f"{perplexity:,.1f}")
-        return text
-
-    def _count_tip(self) -> str:
-        """The line, and what two of its numbers are."""
-        return "\n".join((
-            self.count.text(),
+    def _show_words(self, session: Session) -> None:
+        """Count and notices. Where there is a notice, loss and perplexity are turned to behind it, so that the tokens
+        keep their rows."""
+        follows = self._follows_run()
+        said = notices(session, follows=follows, shows_all=self.edit.shows_all)
+        loss = loss_text(session, follows=follows)
+        if said and loss:
+            said.append(Notice(key="loss", texts=(loss,)))
+        self.notices.set_notices(said)
+        counts, metrics = count_texts(session), QFontMetricsF(self.count.font())
+        text = longest_fitting(counts, metrics, self.count.width())
+        self.count.setText(f"{text}\n{loss}" if loss and not said else text)
+        self.count.setToolTip(plain_tip("\n".join((
+            counts[0], *([loss] if loss else []),
             tr("left: tokens of the context after the prompt alone; KV cache counts from all tokens so far"),
             tr("KV + views: what a run of them keeps in memory, K and V and what the panels show of every token"),
-        ))  # fmt: skip
+        ))))  # fmt: skip
+
+    def _on_notice(self, key: str) -> None:
+        """The button of a notice."""
+        if key == OTHER_TEXT:
+            self.ctx.session.prefill()
+        elif key == EMPTY:
+            bring_back(self.ctx.session)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.mark("width")
 
     def _strip_query(self) -> int | None:
         return self.ctx.selection.query if self._follows_run() and self.ctx.session.length else None

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.main import Application
 from app.plain import unseen
 from app.session import Session
-from tests.app.shell import close_window, window_with
+from tests.app.shell import TIMEOUT, close_window, window_with
 from tests.model.checkpoint import files
 
 
@@ -77,21 +80,68 @@ def test_a_very_long_text_is_counted_whole_and_listed_in_part(live: Application,
     session.set_prompt(text)
     qtbot.waitUntil(lambda: not session.prompt.stale)
     qtbot.waitUntil(lambda: "120,000 tokens" in panel.count.text())
-    assert len(session.prompt.tokens) == 20_000 and "the first 20,000 are shown" in panel.count.text()
+    assert len(session.prompt.tokens) == 20_000 and "the first 20,000 are shown" in panel.notices.text()
     assert session.model is not None and session.prompt_excess == 120_000 - session.model.n_ctx
     assert panel.edit.text() == text
+
+
+def test_the_tokens_keep_four_rows_whatever_is_to_be_noticed(live: Application, qtbot: QtBot) -> None:
+    """In the standard layout of a window of 1400 × 900: notices are one line, turned where there are more."""
+    session, panel = session_of(live), prompt_panel(live)
+    live.window.resize(1400, 900)
+    line, strip = panel.notices, panel.strip
+
+    def settled(count: int) -> bool:
+        return not session.prompt.stale and len(line.notices) == count and line.isVisible() == (count > 0)
+
+    for text, keys in (
+        ("a b c d e f g h " * 20, ["other text"]),
+        ("a\u202e \U000e0041 b " * 40, ["other text", "unseen"]),
+        ("x\u200b" * 30_000, ["other text", "unseen", "listed"]),
+        ("", ["emptied"]),
+    ):
+        session.set_prompt(text)
+        qtbot.waitUntil(lambda keys=keys: settled(len(keys)))  # type: ignore[misc]
+        assert [notice.key for notice in line.notices] == keys
+        qtbot.waitUntil(lambda: strip.rows_in(strip.viewport().height()) >= 4)
+        assert line.turn.isVisible() == (len(keys) > 1)
+        for at in range(len(keys) + (len(keys) > 1)):  # once around
+            shown = line.shown
+            assert shown is not None and shown.key == keys[at % len(keys)]
+            assert line.sentence.text() in shown.texts and shown.texts[0] in line.toolTip()
+            for button in (line.action, line.turn):
+                text_room = QFontMetricsF(button.font()).horizontalAdvance(button.text())
+                assert button.isHidden() or (line.rect().contains(button.geometry()) and text_room <= button.width())
+            if len(keys) > 1:
+                assert line.turn.text() == f"{at % len(keys) + 1} of {len(keys)} ›"
+            if at < len(keys):
+                QTest.mouseClick(line.turn, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(line.action, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: settled(0) and "perplexity" in panel.count.text())
+
+
+def test_a_notice_beside_the_loss_is_turned_to_it(live: Application, qtbot: QtBot) -> None:
+    session, panel = session_of(live), prompt_panel(live)
+    session.set_prompt("a \U000e0041 b")
+    qtbot.waitUntil(lambda: not session.prompt.stale)
+    session.prefill()
+    qtbot.waitUntil(lambda: [notice.key for notice in panel.notices.notices] == ["unseen", "loss"], timeout=TIMEOUT)
+    assert "perplexity" not in panel.count.text() and "perplexity" in panel.count.toolTip()
+    panel.notices.turn.setFocus()
+    QTest.keyClick(panel.notices.turn, Qt.Key.Key_Space)
+    assert "nats/token" in panel.notices.sentence.text()
 
 
 def test_what_the_box_shows_is_not_named_and_what_it_cannot_is(live: Application, qtbot: QtBot) -> None:
     session, panel = session_of(live), prompt_panel(live)
     tag = "\U000e0041"
     session.set_prompt(f"Hi \u202eabc\u202c {tag}end")
-    qtbot.waitUntil(lambda: "⟨U+E0041⟩" in panel.count.text() and not session.prompt.stale)
-    assert "⟨U+202E⟩" not in panel.count.text()
+    qtbot.waitUntil(lambda: "⟨U+E0041⟩" in panel.notices.text() and not session.prompt.stale)
+    assert "⟨U+202E⟩" not in panel.notices.text()
     session.set_prompt("x\u200b" * 30_000)  # an excerpt: what is in the middle is not in the box
-    qtbot.waitUntil(lambda: "⟨U+200B⟩" in panel.count.text() and not session.prompt.stale)
+    qtbot.waitUntil(lambda: "⟨U+200B⟩" in panel.notices.text() and not session.prompt.stale)
     session.set_prompt("caf\u00e9 👩\u200d👩\u200d👧 \u4f60\n\ttab")
-    qtbot.waitUntil(lambda: "⟨U+" not in panel.count.text() and not session.prompt.stale)
+    qtbot.waitUntil(lambda: "⟨U+" not in panel.notices.text() and not session.prompt.stale)
 
 
 def test_a_hidden_character_hovers_its_token(live: Application, qtbot: QtBot) -> None:

@@ -221,7 +221,7 @@ def test_a_run_of_another_text_is_told_and_its_query_and_expectation_leave_the_t
     live: Application, qtbot: QtBot
 ) -> None:
     session, prompt, bar = session_of(live), panel(live, "prompt"), live.window.run_bar.readout
-    assert not prompt.apart.isVisible() and "other text" not in bar.text()
+    assert not prompt.notices.isVisible() and "other text" not in bar.text()
     of_the_run = session.prompt_text
     prompt._on_click(2)
     qtbot.waitUntil(prompt.expected.isVisible)
@@ -233,31 +233,31 @@ def test_a_run_of_another_text_is_told_and_its_query_and_expectation_leave_the_t
             session.prompt.changed.emit()
         else:
             prompt.edit.setPlainText(TEXT if change == "typed" else "")
-        qtbot.waitUntil(lambda: prompt.apart.isVisible() and "other text" in bar.text())
-        assert of_the_run[:20] in prompt.apart.sentence.text()
+        qtbot.waitUntil(lambda: prompt.notices.isVisible() and "other text" in bar.text())
+        assert of_the_run[:20] in prompt.notices.text()
         qtbot.waitUntil(lambda: not prompt.expected.isVisible() and prompt.strip._selected is None)
-        assert prompt.apart.button.isVisible() == (change != "emptied")
+        assert prompt.notices.action.isVisible()
+        assert prompt.notices.action.text() == ("Bring it back" if change == "emptied" else "Prefill")
         session.prompt.set_options(add_special=True, chat=False)
         prompt.edit.setPlainText(of_the_run)
-        qtbot.waitUntil(lambda: not prompt.apart.isVisible() and "other text" not in bar.text())
+        qtbot.waitUntil(lambda: not prompt.notices.isVisible() and "other text" not in bar.text())
         assert not prompt.expected.isVisible() and prompt.strip._selected == 2
     prompt.edit.setPlainText(TEXT)
-    qtbot.waitUntil(prompt.apart.isVisible)
-    QTest.mouseClick(prompt.apart.button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(prompt.notices.isVisible)
+    QTest.mouseClick(prompt.notices.action, Qt.MouseButton.LeftButton)
     idle(qtbot, session, 0)
-    qtbot.waitUntil(lambda: not prompt.apart.isVisible())
+    qtbot.waitUntil(lambda: not prompt.notices.isVisible())
     assert session.prefilled_text == TEXT
 
 
 def test_the_run_s_text_comes_back_into_an_emptied_box(live: Application, qtbot: QtBot) -> None:
     session, prompt = session_of(live), panel(live, "prompt")
     of_the_run, run = session.prompt_text, session.run_id
-    assert not prompt.apart.back.isVisible()
+    assert not prompt.notices.isVisible()
     prompt.edit.setPlainText("")
-    qtbot.waitUntil(prompt.apart.back.isVisible)
-    assert not prompt.apart.button.isVisible()
-    QTest.mouseClick(prompt.apart.back, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not prompt.apart.isVisible())
+    qtbot.waitUntil(lambda: prompt.notices.isVisible() and prompt.notices.action.text() == "Bring it back")
+    QTest.mouseClick(prompt.notices.action, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not prompt.notices.isVisible())
     assert prompt.edit.text() == of_the_run
     assert session.run_id == run  # nothing was run for it
     prompt.edit.undo()
