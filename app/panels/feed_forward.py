@@ -249,6 +249,7 @@ class FeedForwardPanel(Panel):
         self.table.setAccessibleName(tr("Strongest neurons"))
         self.table.set_columns(neuron_columns(reply, self.neurons))
         self._order = list(range(len(self.neurons)))
+        captions, tip = neuron_captions(reply, len(self.neurons), self._token(reply.position))
         grid = Grid(
             values=np.asarray(self._arrays["heat"]), start=reply.rows[0], names=[n.label for n in self.neurons],
             kind=tr("neuron"), value=tr("product") if reply.gated else tr("after"), signed=True,
@@ -258,7 +259,6 @@ class FeedForwardPanel(Panel):
         self._show_chosen()
 
     def _show_experts(self, router: RouterReply, row: int) -> None:
-        captions, tip = neuron_captions(reply, len(self.neurons), self._token(reply.position))
         probs, load = np.asarray(self._routed["probs"]), np.asarray(self._routed["load"])
         chosen = np.asarray(self._routed["chosen"])
         weights = np.asarray(self._routed["weights"])[row].tolist()
@@ -271,6 +271,7 @@ class FeedForwardPanel(Panel):
         grid = Grid(
             values=probs, start=router.rows[0], names=[str(e) for e in range(router.n_experts)], kind=tr("expert"),
             value=tr("probability"), signed=False, hidden="", marked=chosen, title=tr("Tokens by experts"),
+            captions=expert_captions(router.n_experts), tip=expert_tip(router),
         )  # fmt: skip
         self.map.show_grid(grid, (row, self._order[self.chosen]))
         self.table.set_current(self.chosen)
@@ -280,7 +281,6 @@ class FeedForwardPanel(Panel):
         """The chosen neuron everywhere."""
         reply, model = self.reply, self.ctx.session.model
         if reply is None or model is None or not self.neurons:
-            captions=expert_captions(router.n_experts), tip=expert_tip(router),
             return
         neuron = self.neurons[min(self.chosen, len(self.neurons) - 1)]
         self.table.set_current(self.chosen)

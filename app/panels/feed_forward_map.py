@@ -51,9 +51,9 @@ class Grid:
     signed: bool
     marked: NDArray[np.int32] | None = None
     title: str = ""
-
     captions: tuple[str, ...] = ("",)
     tip: str = ""
+
 
 class ColumnMap(HeatMap):
     """A heat map whose rows are tokens and whose columns are not; some cells of a row may be marked with a ring."""
@@ -86,13 +86,13 @@ class ColumnMap(HeatMap):
         if grid is None or not all(self.shape):
             return
         painter, area = QPainter(self), self.geometry_now().area
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self.theme.font("hint"))
         painter.setPen(self.theme.palette.secondary)
         for place, words in self.corner():
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, words)
         if grid.marked is None:
             return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setClipRect(area)
         shade = QColor(Qt.GlobalColor.black)
         shade.setAlphaF(0.5)
@@ -110,7 +110,6 @@ class ColumnMap(HeatMap):
                 painter.setPen(QPen(self.theme.palette.cursor, 1.3))
                 painter.drawEllipse(at, min(radius, 5.0), min(radius, 5.0))
 
-
     def corner(self) -> list[tuple[QRectF, str]]:
         """What columns and rows are called, where both have room beside the columns' names."""
         area, metrics = self.geometry_now().area, QFontMetricsF(self.theme.font("hint"))
@@ -120,6 +119,7 @@ class ColumnMap(HeatMap):
         if top < 0 or any(metrics.horizontalAdvance(each) > room for each in words):
             return []
         return [(QRectF(0, top + at * line, room, line), each) for at, each in enumerate(words)]
+
 
 class MapPage(QWidget):
     """The map or its table. `columnChosen` carries a column; a row's token is linked with the selection."""
@@ -167,6 +167,7 @@ class MapPage(QWidget):
         self.heat.set_shape(*grid.values.shape)
         self.heat.reset_view()
         self.heat.set_selected(cell)
+        self._show_caption()
         self.draw()
         names = [f"{grid.kind} {name}" for name in grid.names]
         self.table.blocks.set_matrix(grid.values.shape, pieces, names, origin=start, numbered=(True, False))
@@ -174,14 +175,6 @@ class MapPage(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._label_columns()
-        self._show_caption()
-
-    def _label_columns(self) -> None:
-        """Names over the columns: slanted where the map is high; where it is low its cells need the room, and as many
-        of them as have it lie flat."""
-        grid = self.grid
-        if grid is None:
-            return
         self._show_caption()
 
     def minimumSizeHint(self) -> QSize:
@@ -195,6 +188,13 @@ class MapPage(QWidget):
             metrics = QFontMetricsF(self.caption.font())
             self.caption.setText(longest_fitting(self.grid.captions, metrics, self.width()))
             self.caption.setToolTip(plain_tip(self.grid.tip))
+
+    def _label_columns(self) -> None:
+        """Names over the columns: slanted where the map is high; where it is low its cells need the room, and as many
+        of them as have it lie flat."""
+        grid = self.grid
+        if grid is None:
+            return
         flat = self.height() < self._ctx.theme.px(NAMES_FROM)
         state = (id(grid), flat)
         if state != self._labelled:
