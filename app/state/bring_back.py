@@ -3,15 +3,17 @@ until a person has brought it back or discarded it."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import threading
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QDateTime, QLocale, QObject, Qt
+from PySide6.QtCore import QDateTime, QLocale, QObject, Qt, Signal
 
 from app.amounts import tokens
 from app.i18n import tr
@@ -25,7 +27,7 @@ from app.state.place import MAX_WINDOWS, lock_path, take_lock
 from model.protocol.errors import DecoderscopeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from app.notify import Notifier
     from app.session import Session
@@ -34,6 +36,15 @@ log = logging.getLogger("decoderscope.app")
 LOST, DISCARDED = "lost", "discarded.dscope-window"
 MAX_LOST = 24  # works kept at once; the oldest then gives way, which is told
 BEGINNING = 40  # characters of a prompt in a menu
+AT_ONCE_BYTES = 2**18  # read in about ten milliseconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """A file that a window left. `number`: see Lost."""
+
+    path: Path
+    number: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +81,18 @@ class Lost:
 def offer_lost(
     folder: Path, own: int, session: Session, notify: Notifier, claim: Callable[[Path], None] | None = None
 ) -> None:
-    """Offers what windows that are no longer there left in `folder`. `own`: this one's number, which is locked.
-    `claim`: told the file of what was brought back."""
-    earlier = sorted(folder.glob(f"{LOST}*.dscope-window"))
-    found = [take_lost(folder, number) for number in _ended(folder, own)] + [_read(path) for path in earlier]
+    """Offers what windows that are no longer there left in `folder`: at once, or a little later where reading it takes
+    long. `own`: this one's number, which is locked. `claim`: told the file of what was brought back."""
+    earlier = [Left(path=path) for path in sorted(folder.glob(f"{LOST}*.dscope-window"))]
+    left = [*filter(None, (_move(folder, number) for number in _ended(folder, own))), *earlier]
+    reading = Reading(session)
+    reading.ended.connect(lambda found: _offer_found(found, session, notify, claim))
+    reading.begin(left)
+
+
+def _offer_found(
+    found: list[Lost | Unreadable], session: Session, notify: Notifier, claim: Callable[[Path], None] | None
+) -> None:
     for each in found:
         if isinstance(each, Unreadable):
             tell_unreadable(each, session, notify)
@@ -86,6 +105,33 @@ def offer_lost(
         remove(each.path)
     if lost:
         BringBack(tuple(lost[:MAX_LOST]), session, notify, session, claim=claim)
+
+
+class Reading(QObject):
+    """Reads files of earlier windows, on a thread of its own where they are large: runs of thousands of tokens take
+    longer than the window may stand still."""
+
+    ended = Signal(object)  # list[Lost | Unreadable]
+
+    def begin(self, left: Sequence[Left]) -> None:
+        """Reads them and says what they hold."""
+        if sum(_size(each.path) for each in left) <= AT_ONCE_BYTES:
+            self._read(left)
+        else:
+            threading.Thread(target=self._read, args=(left,), name="earlier work", daemon=True).start()
+
+    def _read(self, left: Sequence[Left]) -> None:
+        found = [*filter(None, (_read(each) for each in left))]
+        with contextlib.suppress(RuntimeError):  # the window was closed meanwhile: the files stay for the next one
+            self.ended.emit(found)
+            self.deleteLater()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0  # whoever reads it says so
 
 
 def _ended(folder: Path, own: int) -> Iterator[int]:
@@ -106,21 +152,22 @@ def _ended(folder: Path, own: int) -> Iterator[int]:
 
 def take_lost(folder: Path, number: int = 1) -> Lost | Unreadable | None:
     """What a window that did not close left in `folder`, moved to a name that nothing replaces."""
-    left = folder / numbered(NAME, number)
-    if not os.path.lexists(left):
-        return None
-    found = _read(left)
-    if not isinstance(found, Lost):
-        return found
-    return replace(found, path=_keep(left, f"{LOST}-{number}"), number=number)  # only who holds its lock uses this name
+    left = _move(folder, number)
+    return None if left is None else _read(left)
 
 
-def _read(path: Path) -> Lost | Unreadable | None:
-    """The work at `path`; what can't be read is moved away from there. None where another window has just taken it."""
-    raw = b""
+def _move(folder: Path, number: int) -> Left | None:
+    """Moves what a window left away, before this one's own work takes its name; only who holds its lock may."""
+    path = folder / numbered(NAME, number)
+    return Left(path=_keep(path, f"{LOST}-{number}"), number=number) if os.path.lexists(path) else None
+
+
+def _read(left: Left) -> Lost | Unreadable | None:
+    """The work in a file; what can't be read is moved away from there. None where another window has just taken it."""
+    raw, path = b"", left.path
     try:
         raw = read_small(path, MAX_BYTES)
-        return Lost(saved=decode_saved(raw), path=path, when=path.stat().st_mtime)
+        return Lost(saved=decode_saved(raw), path=path, when=path.stat().st_mtime, number=left.number)
     except (OSError, DecoderscopeError) as error:
         if not os.path.lexists(path):
             return None

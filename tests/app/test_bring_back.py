@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,8 +18,9 @@ from pytestqt.qtbot import QtBot
 from app.dialogs.error import ErrorDialog
 from app.main import Application
 from app.notify import WayOut
-from app.state.autosave import EVENT, NAME, Saved, read_saved, saved_of
-from app.state.bring_back import MAX_LOST, offer_lost
+from app.state import bring_back
+from app.state.autosave import EVENT, NAME, Saved, decode_saved, read_saved, saved_of
+from app.state.bring_back import AT_ONCE_BYTES, MAX_LOST, offer_lost
 from app.state.lost_run import Return
 from app.state.model_desk import EngineStatus
 from app.state.prompt_state import EXAMPLE_PROMPT
@@ -290,3 +292,33 @@ def test_offers_are_not_pushed_out_by_notices_nor_by_each_other(window: Applicat
     window.notify.propose("again", WayOut(label="Take", run=lambda: done.append("new")))
     press(window, "Take")
     assert done[-1] == "new"
+
+
+def test_a_run_of_twenty_thousand_tokens_is_read_without_holding_the_window(
+    window: Application, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, config = session_of(window), tmp_path / "earlier"
+    first = session.path_nodes()[0]
+    many = tuple(replace(first, id=first.id + i) for i in range(20_000))  # all after one token, as after many a branch
+    saved, path = lost_file(window, config, session.source, nodes=many, current=first.id)
+    assert path.stat().st_size > AT_ONCE_BYTES
+    read_by: list[threading.Thread] = []
+    told_by: list[threading.Thread] = []
+    decode, offer = decode_saved, bring_back._offer_found
+
+    def decoded(raw: bytes) -> Saved:
+        read_by.append(threading.current_thread())
+        return decode(raw)
+
+    def offered(*args: Any) -> None:
+        told_by.append(threading.current_thread())
+        offer(*args)
+
+    monkeypatch.setattr(bring_back, "decode_saved", decoded)
+    monkeypatch.setattr(bring_back, "_offer_found", offered)
+    offer_lost(config, 1, session, window.notify)
+    assert not path.exists() and told_by == []  # this window's own work may take its place
+    qtbot.waitUntil(lambda: len(offers(window, "Bring them back")) == 1)
+    assert read_by and threading.main_thread() not in read_by and told_by == [threading.main_thread()]
+    [kept] = config.glob("lost-*.dscope-window")
+    assert decode(kept.read_bytes()) == saved
