@@ -433,7 +433,9 @@ class LensPanel(Panel):
     def _pointed(self) -> Cell | None:
         """The cell that is pointed at or chosen."""
         cell = self.grid.hovered or self.grid.chosen
-        inside = cell is not None and cell[0] < self.grid.n_depths and cell[1] < self.grid.n_positions
+        # A part of an answer can come when the path is shorter already, and the grid not yet.
+        positions = min(self.grid.n_positions, self.ctx.session.length)
+        inside = cell is not None and cell[0] < self.grid.n_depths and cell[1] < positions
         return cell if inside else None
 
 

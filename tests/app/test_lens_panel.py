@@ -20,7 +20,7 @@ from app.widgets.line_plot import Line, LinePlot
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.loading import LoadedModel
-from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms
+from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms, LensPart
 from model.views.lens import token_path, token_terms, top_of
 from tests.app.model_bench import ModelBench
 from tests.model.family_cases import CASES
@@ -332,3 +332,17 @@ def test_what_no_token_contains_is_said_at_the_box(qtbot: QtBot, tmp_path: Path)
     clear = view.box.findChild(QToolButton)
     assert clear is not None
     assert abs(clear.geometry().center().y() - view.box.rect().center().y()) <= 1, "in the middle of its field"
+
+
+def test_an_answer_that_comes_when_the_path_is_shorter_already_is_taken_in(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel.grid.set_chosen((2, panel.grid.n_positions - 1))
+    take, columns = panel._taker((0, panel.grid.n_positions)), panel.grid.n_positions
+    run = bench.engine.context.run
+    assert run is not None
+    run.seek(run.path[-2])
+    bench.session.book.take(run.state())  # told to the panel only after this
+    zeros = np.zeros(columns, dtype=np.int64)
+    arrays = {"ids": zeros, "p": np.zeros(columns, np.float32), "entropy": np.zeros(columns, np.float32)}
+    take(LensPart(depth=2, pieces=("x",) * columns), arrays)
+    assert not panel.readout.text()
