@@ -13,12 +13,14 @@ from PySide6.QtWidgets import (
     QDockWidget,
     QMainWindow,
     QScrollArea,
+    QSplitter,
     QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from app.frame.curtain import Curtain
+from app.frame.kept_view import MOVED, keep_view
 from app.frame.pages import EmptyState
 from app.frame.title_bar import TitleBar
 from app.frame.whole_edge import WholeEdge
@@ -145,6 +147,7 @@ class PanelDock(QDockWidget):
         self.scroller = PanelScroll(panel, theme)
         column.addWidget(self.scroller)
         self.setWidget(holder)
+        self._watch_splitters()
         self.topLevelChanged.connect(self._on_floating)
         self.visibilityChanged.connect(lambda _visible: self.panel.look_again())
 
@@ -160,9 +163,11 @@ class PanelDock(QDockWidget):
         way = path_of(before, focus) if focus is not None and before.isAncestorOf(focus) else None
         curtain = Curtain(self.scroller) if before.seen() else None
         panel.carry(before)
+        keep_view(before, panel)
         if way is not None:
             self.setFocus()  # else it goes to whatever comes next, and that is in use then
         self.panel = panel
+        self._watch_splitters()
         panel.behindChanged.connect(self.bar.behind.setVisible)
         self.bar.behind.hide()
         self.scroller.set_panel(panel)
@@ -205,6 +210,13 @@ class PanelDock(QDockWidget):
         painter.setPen(QPen(colours.line, 1))
         painter.setBrush(colours.panel)
         painter.drawPath(_frame(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), square_top=self.tabbed))
+
+    def _watch_splitters(self) -> None:
+        for splitter in self.panel.findChildren(QSplitter):
+            splitter.splitterMoved.connect(self._on_splitter)
+
+    def _on_splitter(self) -> None:
+        self.sender().setProperty(MOVED, True)
 
     def _on_floating(self, floating: bool) -> None:
         self.bar.show_tools()

@@ -1,7 +1,7 @@
 """Another language while the window is open: each panel is made again, the bars and titles say their words anew.
 
-A panel a turn of the event loop: first the new ones of those in sight, still unseen, then bars and titles, and at once
-each new panel in its dock; then those behind other tabs. Docks, bars and all state stay where they are.
+A piece a turn of the event loop: first the new panels of those in sight, still unseen, then bars and titles, and at
+once each new panel in its dock; then those behind other tabs. Docks, bars and all state stay where they are.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ class OtherLanguage(QObject):
         docks = self._window.docks
         in_sight = [name for name, dock in docks.items() if dock.panel.seen()]
         behind = [name for name in docks if name not in in_sight]
-        self._turns.add(*(partial(self._make, name) for name in in_sight))
+        for name in in_sight:
+            self._turns.add(partial(self._make, name), partial(self._make_ready, name))
         self._turns.add(self._window.retranslate)
         self._turns.add(*(partial(self._place, name) for name in in_sight), gently=True)
         for name in behind:
-            self._turns.add(partial(self._make, name))
+            self._turns.add(partial(self._make, name), partial(self._make_ready, name))
             self._turns.add(partial(self._place, name), gently=True)
         self._turns.add(self._window.standard.look_again)
 
@@ -53,6 +54,10 @@ class OtherLanguage(QObject):
         panel = make_panel(type(self._window.docks[name].panel), self._window)
         if panel is not None:  # else the one there is shows the same, in another language
             self._made[name] = panel
+
+    def _make_ready(self, name: str) -> None:
+        if name in self._made:
+            self._made[name].make_ready()
 
     def _place(self, name: str) -> None:
         panel = self._made.pop(name, None)

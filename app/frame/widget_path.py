@@ -27,6 +27,21 @@ def path_of(root: QWidget, wanted: QWidget) -> tuple[Step, ...] | None:
     return None
 
 
+def widgets_of(root: QWidget) -> dict[tuple[Step, ...], QWidget]:
+    """Every widget in `root` that attributes lead to, by the shortest way."""
+    ways: deque[tuple[QWidget, tuple[Step, ...]]] = deque([(root, ())])
+    found: dict[tuple[Step, ...], QWidget] = {}
+    seen = {id(root)}
+    while ways:
+        at, way = ways.popleft()
+        for step, child in _steps(at):
+            if id(child) not in seen and isValid(child) and root.isAncestorOf(child):
+                seen.add(id(child))
+                found[*way, step] = child
+                ways.append((child, (*way, step)))
+    return found
+
+
 def at_path(root: QWidget, path: tuple[Step, ...]) -> QWidget | None:
     """The widget at the end of a way; None where it leads nowhere."""
     at = root

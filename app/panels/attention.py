@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -115,6 +115,17 @@ class AttentionPanel(Panel):
         self.controls.tableToggled.connect(self.toggle_table)
         self.controls.exportWanted.connect(self.export)
         self.controls.colormapChosen.connect(self._set_colormap)
+
+    def make_ready(self) -> None:
+        self._sync_pins()
+
+    def carry(self, before: Self) -> None:
+        """Pages, tables, and whose the sizes are."""
+        self._beside, self._instead, self._were_tabs = before._beside, before._instead, before._were_tabs
+        self._own_sizes, self._own_lines = before._own_sizes, before._own_lines
+        self.side.carry(before.side)
+        for view, other in zip(self.maps(), before.maps(), strict=False):
+            view.carry(other)
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:
@@ -242,7 +253,8 @@ class AttentionPanel(Panel):
 
     def _gains_by_tabs(self) -> bool:
         px, shape = self.ctx.theme.px, self.main.heat.shape
-        key = (self.size(), len(self.pinned), shape, self.ctx.theme.text_scale)
+        named, shared = self.main.heat.row_axis.named, self._maps.shares_key
+        key = (self.size(), len(self.pinned), shape, named, shared, self.ctx.theme.text_scale)
         if self._gain[0] != key:
             room = QSize(self.width() - 24, self.height() - px(60))
             tabs = self._maps.worth_in(room - QSize(0, px(28) + 8))

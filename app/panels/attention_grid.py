@@ -34,6 +34,8 @@ SHARED = tuple(replace(options, bar=False) for options in DRESSES if options.bar
 CUT, CUT_OVER, COUNTED, OFTEN = 0.95, 0.9, 0.8, 2
 """What a matrix is worth, by its side: of one whose tokens stand whole, one whose rows' tokens are cut; one whose
 columns' are; and one whose columns are just counted, or fewer of them named than every so-manieth."""
+NAMELESS, NAMED = 0.9, 200
+"""The same of one whose own readout has no room for the tokens, and px of width at 100 % text from which on it has."""
 GAIN, SHARED_GAIN = 1.1, 1.05
 """Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels.
 Less is lost where the key names the cell."""
@@ -44,6 +46,7 @@ class MapGrid(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._theme = theme
         self._views: tuple[MapView, ...] = ()
         self.key = SharedKey(theme, self)
         self.key.hide()
@@ -69,7 +72,7 @@ class MapGrid(QWidget):
         self.key.setVisible(self._has_key)
         if self._has_key:
             high = self.key.sizeHint().height()
-            self.key.set_heat(self._views[0].heat, names_cell=not options.readout, barred=shared)
+            self.key.set_heat(self._views[0].heat, names_cell=not self._tells(options, size), barred=shared)
             self.key.setGeometry(0, self.height() - high, self.width(), high)
         for index, view in enumerate(self._views):
             row, column = divmod(index, columns)
@@ -140,7 +143,12 @@ class MapGrid(QWidget):
         size = _room(room, -(-len(self._views) // columns), columns)
         fit = self._views[0].fit_in(size, options, shared=shared)
         over = COUNTED if not options.tokens_over or fit.every > OFTEN else 1.0 if fit.cols_whole else CUT_OVER
-        return fit.side * (1.0 if fit.rows_whole else CUT) * over, fit.side
+        said = NAMELESS if options.readout and not self._tells(options, size) else 1.0
+        return fit.side * (1.0 if fit.rows_whole else CUT) * over * said, fit.side
+
+    def _tells(self, options: Options, size: QSize) -> bool:
+        """Whether each names the tokens of its cell."""
+        return options.readout and size.width() >= self._theme.px(NAMED)
 
 
 def _room(room: QSize, rows: int, columns: int) -> QSize:

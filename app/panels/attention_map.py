@@ -208,6 +208,12 @@ class MapView(QWidget):
         if focus:
             self._table.setFocus()
 
+    def carry(self, before: MapView) -> None:
+        """Whether it is a table, and the levels of the whole, which a part of it is drawn with."""
+        self._levels = before._levels
+        if before.as_table:
+            self.show_table(shown=True, focus=False)
+
     @property
     def as_table(self) -> bool:
         return self._stack.currentIndex() == 1

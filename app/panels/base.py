@@ -143,6 +143,9 @@ class Panel(QWidget):
     def refresh(self, changes: Changes) -> None:
         """Redraws from the shared state; `changes` are the watched names that changed since the last call."""
 
+    def make_ready(self) -> None:
+        """Makes what the shared state asks for, in a turn of its own, before it takes another panel's place."""
+
     def carry(self, before: Self) -> None:
         """Takes over from the panel whose place it takes, in another language, what is in no shared state."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from PySide6.QtCore import QPoint, Qt
@@ -108,6 +108,12 @@ class BlockWalkPanel(Panel):
         self.cards.cardOpened.connect(self.open_card)
         self.cards.infoWanted.connect(self._show_info)
         self.detail.closed.connect(self.out)
+
+    def carry(self, before: Self) -> None:
+        """The place, the operation, how it is shown."""
+        self.place, self.large, self._chosen_id = before.place, before.large, before._chosen_id
+        self._shares = dict(before._shares)
+        self.detail.carry(before.detail)
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.block_walk_cell import ResultMap, Shown, cell_parts, copied
-from app.panels.block_walk_head import LOW, VERY_LOW, DetailHead
+from app.panels.block_walk_head import LOW, QWIDGETSIZE_MAX, VERY_LOW, DetailHead
 from app.panels.block_walk_words import (
     axis_brief,
     axis_name,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 LIST_WIDTH, LIST_GAP = 220, 10
+LEAST_BESIDE, LIST_HEIGHT, LEAST_PICTURE = 150, 128, 124
+"""Px at 100 % text of a picture that has the list at its side, of the list under it, and of the narrowest picture."""
 LEAST_HEIGHT, LEAST_AXES = 62, 70
 LEAST_ROW, OVERHANG, LEAST_READOUT = 16, 60, 190
 """Px at 100 % text of a row of cells however long the tokens over it are, of what these take beside it, and of the
@@ -100,6 +102,13 @@ class DetailView(QWidget):
         self._asked = None
         self.draw()
 
+    def carry(self, before: DetailView) -> None:
+        """What is drawn, whether it is a table, the cell."""
+        self.what.set_key(before.what.key())
+        self.heat.set_shape(*before.heat.shape)
+        self.heat.set_selected(before.heat.selected)
+        self.table_button.setChecked(before.table_button.isChecked())
+
     def draw(self) -> None:
         """The picture of what is chosen."""
         if self.shown is None:
@@ -138,10 +147,27 @@ class DetailView(QWidget):
         if self.shown is not None:
             self._show_list()
         low = self.height() < theme.px(LOW)
-        beside = 0 if self.list.isHidden() else self.list.width() + LIST_GAP
+        self._place_list()
+        beside = 0 if self.list.isHidden() or self._under else self.list.width() + LIST_GAP
         self.head.arrange((self.width(), self.height()), self.width() - beside, large=self._large, table=table)
         # The map has its readout beside its colour bar.
         self.readout.setVisible(table and not low)
+
+    def minimumSizeHint(self) -> QSize:
+        """As narrow as with the list under the picture; as high as it is now."""
+        width = max(self.head.minimumSizeHint().width(), self._ctx.theme.px(LEAST_PICTURE))
+        return QSize(width, super().minimumSizeHint().height())
+
+    def _place_list(self) -> None:
+        """At the picture's side, or under it where both have no width."""
+        px = self._ctx.theme.px
+        self._under = self.width() < px(LIST_WIDTH) + LIST_GAP + px(LEAST_BESIDE)
+        way = QBoxLayout.Direction.TopToBottom if self._under else QBoxLayout.Direction.LeftToRight
+        self._holder.setDirection(way)
+        self.list.setMinimumWidth(0 if self._under else px(LIST_WIDTH))
+        self.list.setMaximumWidth(QWIDGETSIZE_MAX if self._under else px(LIST_WIDTH))
+        self.list.setMinimumHeight(px(LIST_HEIGHT if self._under else LEAST_HEIGHT))
+        self.picture.setMinimumHeight(px(LIST_HEIGHT) if self._under and not self.list.isHidden() else 0)
 
     def _draw_token(self, shown: Shown) -> None:
         values, op = shown.values, shown.op
@@ -438,11 +464,12 @@ class DetailView(QWidget):
         side.setSpacing(2)
         side.addWidget(self.list_title)
         side.addWidget(self.list, 1)
-        holder = QHBoxLayout()
+        holder = self._holder = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._under = False
         holder.setSpacing(LIST_GAP)
         holder.addWidget(self.picture, 1)
         holder.addLayout(side)
-        self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))
+        self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))  # until it is known how much room there is
         for part in (self.heat, self.table, self.list):  # so little that the readout under them stays in a low dock
             part.setMinimumHeight(self._ctx.theme.px(LEAST_HEIGHT))
         column = QVBoxLayout(self)
@@ -486,4 +513,4 @@ class DetailView(QWidget):
 
     def _restyle(self) -> None:
         self.head.restyle()
-        self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))
+        self._place_list()

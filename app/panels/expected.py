@@ -79,6 +79,7 @@ class ExpectedView(QWidget):
         super().__init__(parent)
         self._position = -1
         self._run_id: int | None = None
+        self._reply: ExpectedReply | None = None
         self.setObjectName("expected")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -104,7 +105,7 @@ class ExpectedView(QWidget):
 
     def show_reply(self, run_id: int | None, reply: ExpectedReply) -> None:
         """The distribution that foresaw the token at a position of a run."""
-        self._run_id, self._position = run_id, reply.position
+        self._run_id, self._position, self._reply = run_id, reply.position, reply
         token = reply.token
         surprise = -math.log(token.p_raw) if token.p_raw > 0 else math.inf
         self.sentence.setText(
@@ -120,10 +121,18 @@ class ExpectedView(QWidget):
 
     def show_first(self, run_id: int | None) -> None:
         """Nothing comes before the first token."""
-        self._run_id, self._position = run_id, 0
+        self._run_id, self._position, self._reply = run_id, 0, None
         self.sentence.setText(tr("Nothing comes before the first token: the model expects nothing there."))
         self.bars.hide()
         self.show()
+
+    def carry(self, before: ExpectedView) -> None:
+        """Says what another one says, where that is open."""
+        if not before.isHidden():
+            if before._reply is not None:
+                self.show_reply(before._run_id, before._reply)
+            else:
+                self.show_first(before._run_id)
 
     def hide_if_gone(self, run_id: int | None, length: int) -> None:
         """Hides when another run is shown, or none, or the position is no longer there."""

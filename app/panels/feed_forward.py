@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from PySide6.QtGui import QResizeEvent
@@ -94,7 +94,7 @@ class FeedForwardPanel(Panel):
         self.neurons: list[Neuron] = []
         self.reply: NeuronsReply | None = None
         self.router: RouterReply | None = None
-        self.chosen = 0
+        self.chosen = self._carried = 0
         self._arrays: Arrays = {}
         self._routed: Arrays = {}
         self._norms: Arrays = {}
@@ -141,6 +141,15 @@ class FeedForwardPanel(Panel):
         if "scale" in changes:
             self.map.draw()
         self.map.follow_hover(self.ctx.selection.hover_token)
+
+    def carry(self, before: Self) -> None:
+        """Pages, how many tokens the map has, the chosen neuron or expert, the map's part in sight."""
+        self._sync_window()
+        self.window_box.set_key(before.window_box.key())
+        self.pages.set_key(before.pages.key())
+        self._show_twin(before.twin.key())
+        self._carried = before._carried or before.chosen
+        self.map.carry(before.map)
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:
@@ -208,7 +217,7 @@ class FeedForwardPanel(Panel):
     def _on_neurons(self, reply: NeuronsReply, arrays: Arrays) -> None:
         self.reply, self._arrays = reply, arrays
         self.neurons = neurons_of(arrays)
-        self.chosen = 0
+        self.chosen, self._carried = self._carried, 0
         self.pages.setVisible(reply.has_experts)
         if reply.has_experts:
             message = GetRouter(layer=reply.layer, rows=reply.rows)

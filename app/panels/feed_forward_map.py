@@ -23,6 +23,7 @@ from app.widgets.heatmap import Cell, HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import BLOCK, MatrixTable, pointed
+from app.widgets.heatmap_view import View
 from app.widgets.readout import Part
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
@@ -137,6 +138,7 @@ class MapPage(QWidget):
         self.table = MatrixTable(panel.ctx.theme, tr("Tokens by neurons"))
         self.grid: Grid | None = None
         self._labelled: object = None
+        self._carried: tuple[tuple[int, int], View | None] = ((0, 0), None)
         self.heat.col_axis.numbered = False
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.heat)
@@ -165,7 +167,12 @@ class MapPage(QWidget):
         self._label_columns()
         self.heat.set_boundary(first if first is not None and 0 < first < len(grid.values) else None)
         self.heat.set_shape(*grid.values.shape)
-        self.heat.reset_view()
+        shape, view = self._carried
+        if view is not None and shape == self.heat.shape:
+            self.heat.set_view(view)
+            self._carried = ((0, 0), None)
+        else:
+            self.heat.reset_view()
         self.heat.set_selected(cell)
         self._show_caption()
         self.draw()
@@ -204,6 +211,11 @@ class MapPage(QWidget):
             self.heat.col_axis.flat = flat
             self.heat.set_axis_tokens(rows, list(grid.names))
             axis.first_decode = first
+
+    def carry(self, before: MapPage) -> None:
+        """The part in sight, for the first numbers of the same shape."""
+        heat = before.heat
+        self._carried = before._carried if heat.view.is_whole(heat.shape) else (heat.shape, heat.view)
 
     def draw(self) -> None:
         """Colours by the scale in force."""

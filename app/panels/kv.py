@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
@@ -120,6 +120,15 @@ class KvPanel(Panel):
     def _refit(self) -> None:
         self.measure.setFixedHeight(self.ctx.theme.px(26))
         self._fit_heads()
+
+    def carry(self, before: Self) -> None:
+        """Which cards are in front, what was measured, and the measuring that is under way, begun anew."""
+        self.grid.carry(before.grid)
+        self.contents.carry(before.contents)
+        self._measured = before._measured
+        if before._measuring is not None:
+            before._measuring.cancel()
+            self.measure_or_cancel()
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:

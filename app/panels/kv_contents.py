@@ -286,8 +286,8 @@ class ContentsView(QWidget):
 
     # what a person does
 
-    def show_table(self, *, shown: bool) -> None:
-        """The exact values as a table in the map's place, or the map again."""
+    def show_table(self, *, shown: bool, focus: bool = True) -> None:
+        """The exact values as a table in the map's place, or the map again; with the `focus` or without."""
         if not shown:
             self._stack.setCurrentWidget(self.heat)
             self._name_all()
@@ -302,7 +302,14 @@ class ContentsView(QWidget):
         self._stack.setCurrentIndex(1)
         self._name_all()
         self._fill_table()
-        self._table.setFocus()
+        if focus:
+            self._table.setFocus()
+
+    def carry(self, before: ContentsView) -> None:
+        """The dimension, the largest number of the whole, which a part of it is drawn with, whether it is a table."""
+        self._dim, self._top = before._dim, before._top
+        if before.as_table:
+            self.show_table(shown=True, focus=False)
 
     def copy(self, what: str) -> None:
         """Puts a cell, a row or what is in sight on the clipboard, tab-separated."""

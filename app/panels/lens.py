@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
@@ -116,6 +116,16 @@ class LensPanel(Panel):
         self.body.addWidget(self._split, 1)
         theme.changed.connect(self._place_key)
         self._connect()
+
+    def carry(self, before: Self) -> None:
+        """The look of the cells, the chosen one, the token that is followed, the pages."""
+        self.look.set_key(before.look.key())
+        self.grid.carry(before.grid)
+        self._followed = before._followed
+        self.token.carry(before.token)
+        with QSignalBlocker(self.table_button):  # it would take the focus
+            self.table_button.setChecked(before.table_button.isChecked())
+        self._show_table(shown=self.table_button.isChecked())
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self.ctx.theme.px(LEAST_WIDTH), super().minimumSizeHint().height())
@@ -395,12 +405,16 @@ class LensPanel(Panel):
         self._show_readout()
 
     def _on_table(self, shown: bool) -> None:
+        self._show_table(shown=shown)
+        if shown:
+            self.table.setFocus()
+
+    def _show_table(self, *, shown: bool) -> None:
         self._pages.setCurrentIndex(int(shown))
         self.key.setVisible(not shown)
         self._forget()
         if shown:
             self.table.show_run()
-            self.table.setFocus()
         self.mark("view")
 
     def _copy(self, what: str) -> None:

@@ -144,6 +144,14 @@ class TokenView(QWidget):
         if self.box.text():
             self._search()
 
+    def carry(self, before: TokenView) -> None:
+        """The page, and what the box names."""
+        self.tabs.set_key(before.tabs.key())
+        self.box.setText(before.box.text())
+        self._named = before._named
+        self.table_button.setChecked(before.table_button.isChecked())
+        self._turn()
+
     def set_depth(self, depth: int | None) -> None:
         """The depth chosen or pointed at in the grid."""
         self.plot.set_cursor(None if depth is None else float(depth - 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractScrollArea, QPushButton
@@ -126,6 +126,13 @@ class ModelPanel(Panel):
             catalogue = session.hello.catalogue if session.hello is not None else ()
             self.source.set_facts(source_facts(model, source_path(model, session.source, catalogue)))
             self.ask(GetModelCard(tokens=state[1]), self._on_card, slot="card", on_error=self._on_card_error)
+
+    def carry(self, before: Self) -> None:
+        """Which cards are in front, and the checking that is under way, begun anew."""
+        self.grid.carry(before.grid)
+        if before._checking is not None:
+            before._checking.cancel()
+            self.check_or_cancel()
 
     def check_or_cancel(self) -> None:
         """Runs every check, or stops doing so."""

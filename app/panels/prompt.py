@@ -121,7 +121,7 @@ class PromptPanel(Panel):
         edit.pointedAt.connect(self._on_pointed)
 
     def carry(self, before: Self) -> None:
-        """The box itself: with its caret, its selection, and what Undo brings back."""
+        """The box itself: with its caret, its selection, and what Undo brings back; what was expected at a token."""
         edit, made = before.edit, self.edit
         for signal in (edit.typed, edit.caretMoved, edit.told, edit.pointedAt):
             signal.disconnect()
@@ -130,6 +130,8 @@ class PromptPanel(Panel):
         self.edit = edit
         self._listen()
         edit.retranslate()
+        self.split.own = before.split.own
+        self.expected.carry(before.expected)
 
     def _options(self) -> QWidget:
         session = self.ctx.session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -134,6 +134,11 @@ class RopePanel(Panel):
             self._sync_reach()
             self._ask()
         self._follow_hover()
+
+    def carry(self, before: Self) -> None:
+        """The page, the chosen pair, how far the curve goes."""
+        self.pages.set_key(before.pages.key())
+        self.pair, self.reach = before.pair, before.reach
 
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from PySide6.QtCore import QMargins, Qt, QTimer
@@ -83,6 +83,7 @@ class SamplingPanel(Panel):
             sliders.addWidget(row)
         self._rows: tuple[Candidate, ...] = ()
         self._shown: DistributionReply | None = None
+        self._carried: int | None = None
         self._place: tuple[int | None, int] = (None, -1)
         self.tiles = StageTiles(theme)
         self.table = CandidateTable(theme)
@@ -125,6 +126,11 @@ class SamplingPanel(Panel):
         self.body.addLayout(over)
         self.body.addWidget(self.table, 1)
         self.body.addLayout(under)
+
+    def carry(self, before: Self) -> None:
+        """The candidate whose row is chosen."""
+        row = before.table.currentIndex().row()
+        self._carried = before._rows[row].id if 0 <= row < len(before._rows) else before._carried
 
     def least_width(self) -> int:
         others = (self.tiles, self.cdf, self.draw)
@@ -171,6 +177,9 @@ class SamplingPanel(Panel):
         if reply is not self._shown:  # where a run has just begun, what is on the screen is still of the one before
             self._shown, self._place = reply, (self.ctx.session.run_id, reply.node)
         self.table.set_candidates(rows, reply.would_pick, place=self._place, among=reply.candidates)
+        if self._carried is not None:
+            self.table.select_id(self._carried)
+            self._carried = None
         self.search.setProperty("bad", bool(self.search.text().strip()) and not found)
         self.search.style().polish(self.search)
         searched = self.ctx.session.sampling.searched

@@ -182,10 +182,13 @@ class StepTable(QTableView):
         super().leaveEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        at, before = self.currentIndex(), event.oldSize().height()
+        # Where a person has scrolled away from it, it stays out of sight.
+        kept = at.isValid() and (before <= 0 or -1 < self.rowViewportPosition(at.row()) < before)
         super().resizeEvent(event)
         self._fit()
-        if self.currentIndex().isValid():
-            self.scrollTo(self.currentIndex())
+        if kept:
+            self.scrollTo(at)
 
     def _choose(self, row: int) -> None:
         if 0 <= row < len(self._model.rows):

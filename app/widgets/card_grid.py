@@ -157,6 +157,11 @@ class CardGrid(QWidget):
         self._front[key] = self._clock
         self._arrange()
 
+    def carry(self, before: CardGrid) -> None:
+        """The cards that are in front in another grid of the same ones."""
+        self._front, self._clock = dict(before._front), before._clock
+        self._arrange()
+
     def look_again(self) -> None:
         """A card needs another room."""
         self._arrange()

@@ -154,6 +154,12 @@ class LensGrid(PointedSheet[Cell]):
             self.overview, self._zoom = overview, 1.0
             self.relayout()
 
+    def carry(self, before: LensGrid) -> None:
+        """How large the cells of another grid are, and which is chosen."""
+        self.overview, self._zoom = before.overview, before._zoom
+        self.set_chosen(before.chosen)
+        self.relayout()
+
     def set_chosen(self, cell: tuple[int, int] | None) -> None:
         if cell != self.chosen:
             self.chosen = cell

@@ -14,11 +14,11 @@ LEAST_LINES, SHARE = 2, 0.3
 
 
 class PromptSplit(QSplitter):
-    """Shares the height out anew when it changes, until a person moves the handle."""
+    """Shares the height out anew when it changes, until a person moves the handle: the sizes are their `own` then."""
 
     def __init__(self, edit: PromptEdit, strip: TokenStrip) -> None:
         super().__init__(Qt.Orientation.Vertical)
-        self._edit, self._strip, self._own = edit, strip, False
+        self._edit, self._strip, self.own = edit, strip, False
         self.setChildrenCollapsible(False)
         self.setHandleWidth(6)
         self.addWidget(edit)
@@ -42,7 +42,7 @@ class PromptSplit(QSplitter):
         least = self._edit.height_of(LEAST_LINES)
         if least != self._edit.minimumHeight():
             self._edit.setMinimumHeight(least)
-        if self._own or self.height() <= 0:
+        if self.own or self.height() <= 0:
             return
         line, height = self._edit.height_of(LEAST_LINES + 1) - least, self.height() - self.handleWidth()
         lines = max(LEAST_LINES, int(SHARE * height) // line)
@@ -57,4 +57,4 @@ class PromptSplit(QSplitter):
         self.share()
 
     def _on_moved(self, *_: object) -> None:
-        self._own = True
+        self.own = True
