@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+# No more here than every interpreter has loaded by now: until `main` runs Ctrl-C is Python's own, a page of traceback.
 import os
 import sys
-from collections.abc import Sequence
-
-from app.complaint import WITHOUT_ONE, complain
 
 EXIT_INTERRUPTED = 130
 ENGINE_SIDE = frozenset(
     {"run", "export", "models", "record-check", "doctor", "bench", "engine", "--version", "--help", "-h"}
 )
+LEAST_BYTES, LEAST_TO_COMPUTE = 160 * 2**20, 700 * 2**20
+"""Of address space, without which numpy, and torch, end the process in their own words while they come in."""
 # What a frozen program, which has no interpreter to hand a script to, starts itself as.
 CHILDREN = {"chat-template": "model.checkpoint.chat_child", "tokenizer": "model.checkpoint.tokenizer_child"}
+LIGHT = (ENGINE_SIDE - {"run", "export", "bench", "engine"}) | CHILDREN.keys()
+"""What can begin without torch. The window can, but its engine has its limits."""
 
 
 def main() -> int:
@@ -27,9 +29,13 @@ def main() -> int:
 def _main() -> int:
     import runpy  # noqa: PLC0415 - where Ctrl-C is heard
 
+    from app.complaint import complain  # noqa: PLC0415
+
     _open_closed()
     arguments = sys.argv[1:]
     first = arguments[0] if arguments else ""
+    if problem := no_room(first):
+        return complain(problem)
     if first in ENGINE_SIDE:
         sys.argv[0] = "decoderscope"
         runpy.run_module("model", run_name="__main__", alter_sys=True)
@@ -66,7 +72,23 @@ def _open_closed() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for good
 
 
-def trouble_with(arguments: Sequence[str]) -> str:
+def no_room(command: str) -> str:
+    """Why a command can't begin under this process's limit of memory (`ulimit -v`); empty where it can be tried."""
+    try:
+        import resource  # noqa: PLC0415 - exists on POSIX only
+    except ImportError:
+        return ""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    least = LEAST_TO_COMPUTE if command not in LIGHT else LEAST_BYTES
+    if limit == resource.RLIM_INFINITY or limit >= least:
+        return ""
+    return (
+        f"the memory limit here is {limit / 1e6:,.0f} MB (ulimit -v), and it takes {least / 1e6:,.0f} MB to start: "
+        "raise it, or take it away with ulimit -v unlimited."
+    )
+
+
+def trouble_with(arguments: list[str]) -> str:
     """Why the window can't be opened with these arguments here; empty when it can be tried."""
     more = "(see decoderscope --help)"
     try:
@@ -89,6 +111,8 @@ def no_display() -> str:
     shown = not all(name.partition(":")[0].startswith(("xcb", "wayland")) for name in platforms.split(";") if name)
     if not sys.platform.startswith("linux") or shown or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
         return ""
+    from app.complaint import WITHOUT_ONE  # noqa: PLC0415
+
     return f"there is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set). {WITHOUT_ONE}"
 
 

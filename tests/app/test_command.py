@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ import pytest
 
 from app.__main__ import CHILDREN, ENGINE_SIDE
 from model.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def program(*arguments: str, stdin: str = "", frozen: bool = False) -> subprocess.CompletedProcess[str]:
@@ -92,6 +95,43 @@ def test_a_display_that_is_none_is_one_line(
     done = program()
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"error: {words}") and "decoderscope tour --out DIR" in done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="macOS keeps no limit of address space")
+@pytest.mark.parametrize(
+    ("arguments", "limit", "told"),
+    [
+        (("run", "--prompt", "a"), 102_400_000, ("102 MB", "734 MB")),  # numpy: OpenBLAS' own line
+        (("export", "--prompt", "a"), 600_000_000, ("600 MB", "734 MB")),
+        (("engine",), 600_000_000, ("600 MB", "734 MB")),
+        (("--version",), 102_400_000, ("102 MB", "168 MB")),
+        (("models",), 60_000_000, ("60 MB", "168 MB")),
+        (("a.gguf",), 600_000_000, ("600 MB", "734 MB")),
+    ],
+)
+def test_a_memory_limit_that_nothing_starts_under_is_one_line(
+    arguments: tuple[str, ...], limit: int, told: tuple[str, str]
+) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "app", *arguments], capture_output=True, text=True, check=False, timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, before[1])), cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"error: the memory limit here is {told[0]} (ulimit -v), and it takes {told[1]}")
+
+
+def test_the_commands_own_file_loads_nothing_before_it_hears_ctrl_c() -> None:
+    code = (
+        "import os, sys\nbefore = {*sys.modules}\nfrom app.__main__ import main\nprint(sorted({*sys.modules} - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, timeout=60, cwd=ROOT
+    )
+    assert done.stdout.strip() == "['__future__', 'app', 'app.__main__']"
 
 
 @pytest.mark.parametrize("when", ["PySide6.QtCore", "app.window", "PySide6.QtWidgets"])
