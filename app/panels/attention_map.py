@@ -351,12 +351,15 @@ class MapView(QWidget):
         self._table.set_current(selection.query, selection.key)
 
     def _ask_block(self, rows: Span, cols: Span) -> None:
-        table, view = self._table, self.view
+        if self._table is None:
+            return
+        blocks, view = self._table.blocks, self.view
+        matrix = blocks.matrix
         message = GetMatrix(view=view, rows=rows, cols=cols, height=rows[1] - rows[0], width=cols[1] - cols[0])
 
         def answer(_reply: MatrixReply, arrays: Arrays) -> None:
-            if table is not None and self.view == view and "values" in arrays:
-                table.blocks.set_block(rows, cols, arrays["values"])
+            if self.view == view and "values" in arrays:
+                blocks.set_block(rows, cols, arrays["values"], matrix=matrix)
 
         self._panel.ask(message, answer)
 

@@ -424,7 +424,7 @@ class DetailView(QWidget):
             values = self.folded.values if self.folded is not None else self.shown.values
             self.table.blocks.set_block(rows, cols, values[slice(*rows), slice(*cols)])
             return
-        walk, op = self.shown.walk, self.shown.op
+        walk, op, matrix = self.shown.walk, self.shown.op, self.table.blocks.matrix
         message = GetWalkTensor(
             place=walk.place, op=op.id, what="parts" if self.what.key() == "parts" else "positions",
             position=walk.position, layer=walk.layer, head=walk.head, rows=rows, cols=cols,
@@ -433,7 +433,7 @@ class DetailView(QWidget):
 
         def answer(_reply: WalkTensorReply, arrays: Arrays) -> None:
             if self.shown is not None and self.shown.op.id == op.id and "values" in arrays:
-                self.table.blocks.set_block(rows, cols, arrays["values"])
+                self.table.blocks.set_block(rows, cols, arrays["values"], matrix=matrix)
 
         self._panel.ask(message, answer)
 

@@ -416,11 +416,14 @@ class ContentsView(QWidget):
         self._table.set_current(self._ctx.selection.key, self._dim)
 
     def _ask_block(self, rows: Span, cols: Span) -> None:
-        table, shown = self._table, (*self.place(), self.what)
+        if self._table is None:
+            return
+        blocks, shown = self._table.blocks, (*self.place(), self.what)
+        matrix = blocks.matrix
 
         def answer(_reply: KvContentsReply, arrays: Arrays) -> None:
-            if table is not None and (*self.place(), self.what) == shown:
-                table.blocks.set_block(rows, cols, arrays["values"][:, slice(*cols)])
+            if (*self.place(), self.what) == shown:
+                blocks.set_block(rows, cols, arrays["values"][:, slice(*cols)], matrix=matrix)
 
         self._panel.ask(self._exactly(rows), answer)
 

@@ -44,6 +44,8 @@ class BlockModel(LookModel):
         self._cols: Sequence[str] = ()
         self._origin, self._numbered = 0, (True, True)
         self._blocks: dict[tuple[int, int], NDArray[np.float32] | None] = {}
+        self.matrix = 0
+        """Number of the matrix: what is asked of one is no answer for the next."""
 
     def set_matrix(
         self,
@@ -57,13 +59,17 @@ class BlockModel(LookModel):
         """Another matrix: nothing of it is here yet. `rows`, `cols`: names of both. `origin`: number of row 0;
         `numbered`: whether the names of rows and of columns stand after their numbers."""
         self.beginResetModel()
+        self.matrix += 1
         self._origin, self._numbered = origin, numbered
         self._shape, self._rows, self._cols = shape, rows, cols
         self._blocks.clear()
         self.endResetModel()
 
-    def set_block(self, rows: Span, cols: Span, values: NDArray[np.float32]) -> None:
-        """Exact values of a block as it was asked for, NaN where masked."""
+    def set_block(self, rows: Span, cols: Span, values: NDArray[np.float32], *, matrix: int | None = None) -> None:
+        """Exact values of a block as it was asked for, NaN where masked. `matrix`: its number when it was asked
+        for; None: just now."""
+        if matrix is not None and matrix != self.matrix:
+            return
         self._blocks[rows[0] // BLOCK, cols[0] // BLOCK] = values
         self.dataChanged.emit(self.index(rows[0], cols[0]), self.index(rows[1] - 1, cols[1] - 1))
 

@@ -177,3 +177,25 @@ def test_a_grid_that_an_equal_question_takes_back_is_asked_for_once(qtbot: QtBot
     assert sum(isinstance(message, GetGrid) for message in bench.engine.asked) == before + 1
     let(qtbot, bench, panel)
     assert not panel.side.grid.missing()
+
+
+def test_a_tables_block_of_the_path_before_is_no_answer_for_this_one(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench, 20, 8)
+    panel.toggle_table()
+    table = panel.main._table
+    assert table is not None
+    qtbot.waitUntil(lambda: any(asked.slot is None for asked in bench.engine._queue))
+    blocks = [asked for asked in bench.engine._queue if asked.slot is None]
+    bench.engine.seed = 5
+    bench.run(20, 8)  # of the same length
+    panel.main.sync(titled=False)
+    before = table.blocks.matrix
+    rows, cols = (0, 20), (0, 20)
+    for asked in blocks:
+        assert asked.on_reply is not None
+        bench.engine._serve(asked)
+    qtbot.wait(60)  # answers take turns
+    assert table.blocks.matrix == before and table.blocks._blocks.get((0, 0)) is None
+    let(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: table.blocks.values(rows, cols) is not None)
+    assert table.blocks.value(*CELL) == float(bench.engine.matrix(bench.selection.view)[CELL])
