@@ -33,7 +33,7 @@ from app.widgets.heatmap_image import colour_table
 from app.widgets.info_button import InfoPopup
 from app.widgets.op_cards import Card, OpCards
 from app.widgets.place_bar import PlaceBar
-from app.widgets.readout import Part, Readout
+from app.widgets.readout import BEGINNINGS, Part, Readout, brief_piece
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
 from model.protocol.walk_requests import SHARES, GetWalk, WalkOp, WalkPlace, WalkReply
@@ -278,8 +278,13 @@ class BlockWalkPanel(Panel):
             words = (
                 tr("differs from the run by {error}", error=error) if walk.error else tr("equals the run bit for bit")
             )
-            brief: Part = (f"   ± {error}" if walk.error else "   ± 0", voice)
-            self.about.set_parts([*parts, (f"   {words}", voice)], [*parts, brief], [*parts[:2], brief], [brief])
+            least = f"± {error}" if walk.error else "± 0"
+            brief: Part = (f"   {least}", voice)
+            near: Part = (f" {least}", voice)
+            self.about.set_parts(
+                [*parts, (f"   {words}", voice)], [*parts, brief], [*parts[:2], brief], [*parts[:2], near],
+                [parts[0], near], [(brief_piece(piece, BEGINNINGS), "strong"), near], [(least, voice)],
+            )  # fmt: skip
         else:
             self.about.set_parts(parts)
         self.about.setToolTip(tr(

@@ -14,18 +14,15 @@ from PySide6.QtWidgets import QBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.block_walk_cell import ResultMap, Shown, cell_parts, copied
-from app.panels.block_walk_head import LOW, QWIDGETSIZE_MAX, VERY_LOW, DetailHead
+from app.panels.block_walk_head import LOW, VERY_LOW, DetailHead
+from app.panels.block_walk_list import HEIGHT, WIDTH, SideList
 from app.panels.block_walk_words import (
     axis_brief,
     axis_name,
     cell_names,
-    list_title,
-    list_value,
     parts_title,
 )
-from app.widgets.bar_table import BarTable
 from app.widgets.colour_bar import BarText, scale_words, with_ends
-from app.widgets.elided_label import ElidedLabel
 from app.widgets.folding import Floats, Folded, fold
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options, dress_axis
@@ -42,9 +39,9 @@ if TYPE_CHECKING:
     from model.protocol.wire import ErrorInfo, Progress
 
 Span = tuple[int, int]
-LIST_WIDTH, LIST_GAP = 220, 10
-LEAST_BESIDE, LIST_HEIGHT, LEAST_PICTURE = 150, 128, 124
-"""Px at 100 % text of a picture that has the list at its side, of the list under it, and of the narrowest picture."""
+LIST_GAP = 10
+LEAST_BESIDE, LEAST_PICTURE = 150, 124
+"""Px at 100 % text of a picture that has the list at its side, and of the narrowest one."""
 LEAST_HEIGHT, LEAST_AXES = 62, 70
 LEAST_ROW, OVERHANG, LEAST_READOUT = 16, 60, 190
 """Px at 100 % text of a row of cells however long the tokens over it are, of what these take beside it, and of the
@@ -73,9 +70,8 @@ class DetailView(QWidget):
         self.heat.teller = self._told
         self.table = MatrixTable(theme, tr("Result of the operation"))
         self.readout = Readout(theme)
-        self.list_title = ElidedLabel()
-        self.list_title.setProperty("role", "hint")
-        self.list = BarTable(theme, tr("Tokens beside the operation"))
+        self.side = SideList(theme, LEAST_HEIGHT)
+        self.list = self.side.table
         self._lay_out()
         self._connect()
 
@@ -148,7 +144,7 @@ class DetailView(QWidget):
             self._show_list()
         low = self.height() < theme.px(LOW)
         self._place_list()
-        beside = 0 if self.list.isHidden() or self._under else self.list.width() + LIST_GAP
+        beside = 0 if self.side.isHidden() or self._under else self.side.width() + LIST_GAP
         self.head.arrange((self.width(), self.height()), self.width() - beside, large=self._large, table=table)
         # The map has its readout beside its colour bar.
         self.readout.setVisible(table and not low)
@@ -159,15 +155,14 @@ class DetailView(QWidget):
         return QSize(width, super().minimumSizeHint().height())
 
     def _place_list(self) -> None:
-        """At the picture's side, or under it where both have no width."""
+        """At the picture's side, or under it where both have no width; then, and large, a picture has a height in which
+        its rows are told apart: the panel is scrolled for the rest."""
         px = self._ctx.theme.px
-        self._under = self.width() < px(LIST_WIDTH) + LIST_GAP + px(LEAST_BESIDE)
+        self._under = self.width() < px(WIDTH) + LIST_GAP + px(LEAST_BESIDE)
         way = QBoxLayout.Direction.TopToBottom if self._under else QBoxLayout.Direction.LeftToRight
         self._holder.setDirection(way)
-        self.list.setMinimumWidth(0 if self._under else px(LIST_WIDTH))
-        self.list.setMaximumWidth(QWIDGETSIZE_MAX if self._under else px(LIST_WIDTH))
-        self.list.setMinimumHeight(px(LIST_HEIGHT if self._under else LEAST_HEIGHT))
-        self.picture.setMinimumHeight(px(LIST_HEIGHT) if self._under and not self.list.isHidden() else 0)
+        self.side.place(under=self._under)
+        self.picture.setMinimumHeight(px(HEIGHT) if self._under and self._large else 0)
 
     def _draw_token(self, shown: Shown) -> None:
         values, op = shown.values, shown.op
@@ -296,7 +291,12 @@ class DetailView(QWidget):
         theme, heat = self._ctx.theme, self.heat
         over = theme.px(LEAST_ROW) if keys else 0.0
         heat.options = Options(
-            square=False, axes=axes, over_least=over, key_beside=LEAST_READOUT, readout=not self._above()
+            square=False,
+            axes=axes,
+            over_least=over,
+            key_beside=LEAST_READOUT,
+            readout=not self._above(),
+            ruler_share=0.34 if self._under else Options.ruler_share,
         )
         dress_axis(heat.col_axis, heat.options)
         lying = replace(heat.options, lying=True)
@@ -320,23 +320,11 @@ class DetailView(QWidget):
 
     def _show_list(self) -> None:
         assert self.shown is not None
-        op, tokens = self.shown.op, self.shown.op.tokens
+        op = self.shown.op
         # Of a row of keys in a low picture, the tokens over it need the room more than the three read most.
         crowded = op.id == "attn.pattern" and self.height() < self._ctx.theme.px(VERY_LOW)
-        for widget in (self.list, self.list_title):
-            widget.setVisible(bool(tokens) and not crowded)
-        if not tokens:
-            return
-        self.list_title.setText(list_title(op))
-        if op.id == "attn.pattern":
-            pieces = [token.piece for token in self._ctx.session.path_tokens()]
-            session = self._ctx.session
-            first = session.n_prompt if session.length > session.n_prompt else None
-            self.list.set_values(pieces, self.shown.values[0], name=list_value(op), first_decode=first)
-            return
-        pieces = [token.piece or tr("expert {n}", n=token.id) for token in tokens]
-        self.list.set_values(pieces, np.array([token.value for token in tokens], np.float32), name=list_value(op),
-                             ranked=True)  # fmt: skip
+        self.side.setVisible(bool(op.tokens) and not crowded)
+        self.side.show_op(self.shown, self._ctx.session)
 
     # inside: pointing
 
@@ -460,17 +448,12 @@ class DetailView(QWidget):
         self.picture = QStackedWidget()
         self.picture.addWidget(self.heat)
         self.picture.addWidget(self.table)
-        side = QVBoxLayout()
-        side.setSpacing(2)
-        side.addWidget(self.list_title)
-        side.addWidget(self.list, 1)
         holder = self._holder = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._under = False
         holder.setSpacing(LIST_GAP)
         holder.addWidget(self.picture, 1)
-        holder.addLayout(side)
-        self.list.setFixedWidth(self._ctx.theme.px(LIST_WIDTH))  # until it is known how much room there is
-        for part in (self.heat, self.table, self.list):  # so little that the readout under them stays in a low dock
+        holder.addWidget(self.side)
+        for part in (self.heat, self.table):  # so little that the readout under them stays in a low dock
             part.setMinimumHeight(self._ctx.theme.px(LEAST_HEIGHT))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 POSITION, TOKEN, BAR, VALUE = range(4)
-LEAST_BAR = 20
+LEAST_BAR, READ = 24, 8
+"""Px of the shortest bar; letters of a token that are read before there is a bar."""
 PADDING = 3
 WITH_POINT = 100.0
 """Values from there on are shown by their figures alone."""
@@ -183,5 +184,10 @@ class BarTable(QTableView):
         token = math.ceil(widest) + 2 * PADDING + 2
         # A bar begins right behind its token. Where it is tight the bars give way first: a token cut short is not read,
         # a short bar is.
+        if token > rest - LEAST_BAR and rest - LEAST_BAR < mono.horizontalAdvance("0" * READ):
+            # Of a few letters a bar leaves less than is read, and the figures say what it would.
+            fit_columns(self, {POSITION: position, BAR: rest, VALUE: value}, flexible=TOKEN, least=rest,
+                        giving_way=[BAR])  # fmt: skip
+            return
         token = min(token, rest - LEAST_BAR)
         fit_columns(self, {POSITION: position, TOKEN: token, VALUE: value}, flexible=BAR, least=rest - token)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from app.widgets.heatmap_image import Colours
 
 WIDTH, HEIGHT, GAP, ARROW = 158, 78, 6, 10
+LEAST_WIDTH = 124
+"""Px at 100 % text of the cards of one column where there is no room for WIDTH: formulas stand in brief."""
 LEAST_HEIGHT, FOOT_FROM = 56, 66
 """Px at 100 % text of a card in a low dock, so that a second row is seen whole: its picture is half as high, and from
 which height on it has its foot, whose figures are those of the operation's own view."""
@@ -157,12 +159,12 @@ class OpCards(QAbstractScrollArea):
         return self.formula_line(index), ""
 
     def foot_line(self, index: int) -> str:
-        """The foot as it is written: the chosen card's leaves room for the way into it."""
+        """What of the foot is written, no figure cut: the chosen card's leaves room for the way into it."""
         card, hints = self._cards[index], QFontMetricsF(self._theme.font("hint"))
-        if index != self._chosen:
-            return card.foot
-        room = self._card_width() - 1 - 2 * PADDING - hints.horizontalAdvance(self.open_words()) - BESIDE
-        forms = (card.foot, card.foot.split("   ")[0])
+        room = self._card_width() - 1 - 2 * PADDING
+        if index == self._chosen:
+            room -= hints.horizontalAdvance(self.open_words()) + BESIDE
+        forms = (card.foot, card.foot.replace("   ", " "), card.foot.split("   ")[0])
         return next((form for form in forms if hints.horizontalAdvance(form) <= room), "")
 
     @staticmethod
@@ -189,7 +191,7 @@ class OpCards(QAbstractScrollArea):
         return QSize(3 * self._theme.px(WIDTH), 2 * self._theme.px(HEIGHT) + GAP)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(self._theme.px(WIDTH), self._theme.px(HEIGHT) + 2)
+        return QSize(self._theme.px(LEAST_WIDTH), self._theme.px(HEIGHT) + 2)
 
     # events
 

@@ -30,6 +30,23 @@ def test_a_token_is_whole_before_its_bar_is_long(qtbot: QtBot, width: int, scale
     assert sum(widths) == table.viewport().width()
 
 
+@pytest.mark.parametrize("width", [240, 262, 280, 420])
+def test_in_large_text_and_little_room_figures_are_whole_and_tokens_come_before_bars(qtbot: QtBot, width: int) -> None:
+    theme = Theme("dark", text_scale=2.0)
+    table = BarTable(theme, "row")
+    qtbot.addWidget(table)
+    table.resize(width, 300)
+    table.show()
+    table.set_values(["·explanation", "·it"], np.array([0.1234, 0.9], dtype=np.float32), name="cosine", ranked=True)
+    shown = [column for column in (POSITION, TOKEN, BAR, VALUE) if not table.isColumnHidden(column)]
+    assert sum(map(table.columnWidth, shown)) == table.viewport().width(), "nothing is beyond the edge"
+    assert table.columnWidth(VALUE) >= QFontMetricsF(theme.font("table")).horizontalAdvance("0.1234") + 2 * PADDING
+    mono = QFontMetricsF(theme.font("mono"))
+    assert BAR not in shown or table.columnWidth(TOKEN) >= mono.horizontalAdvance("0" * 8)
+    table.set_values(["·a", "·it"], np.array([0.1234, 0.9], dtype=np.float32), name="cosine", ranked=True)
+    assert not table.isColumnHidden(BAR)
+
+
 def test_columns_stay_from_one_query_to_the_next(qtbot: QtBot) -> None:
     table = BarTable(Theme("dark"), "row")
     qtbot.addWidget(table)
