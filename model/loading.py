@@ -31,6 +31,8 @@ from model.protocol.values import NOT_FINITE, ModelInfo
 from model.tokenizer import Tokenizer
 from model.transformer import Decoder
 
+CheckConfig = Callable[[DecoderConfig], None]
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedModel:
@@ -74,10 +76,12 @@ def open_model(
     threads: int | None = None,
     progress: Progress | None = None,
     check_cancel: CheckCancel | None = None,
+    check_config: CheckConfig | None = None,
 ) -> LoadedModel:
     """The model that `source` names (None: the default one), whole, or one DecoderscopeError that says why not.
 
-    `check_cancel` is asked between tensors and blocks of large ones; cancelling leaves nothing behind.
+    `check_cancel` is asked between tensors and blocks of large ones; cancelling leaves nothing behind. `check_config`
+    is told the configuration before anything is downloaded or any weight is read, and may raise.
     """
     report, check = progress or no_progress, check_cancel or never_cancel
     place = resolve(source)
@@ -85,10 +89,14 @@ def open_model(
     kind = select_dtype(dtype, target)
     if threads:
         torch.set_num_threads(threads)
+    look = check_config or (lambda _config: None)
     try:
         if place.form == "gguf":
-            return _open_gguf(place, target, kind, report, check)
+            return _open_gguf(place, target, kind, report, check, look)
+        if check_config and place.form == "hub" and (preview := _preview(place, target, kind)) is not None:
+            look(preview.config)
         with _checkpoint(place, report, check) as checkpoint:
+            look(checkpoint.config)
             return _load(place, checkpoint, target, kind, report, check)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise _no_memory(place, target) from error
@@ -244,6 +252,7 @@ def _open_gguf(
     dtype: torch.dtype,
     progress: Progress,
     check: CheckCancel,
+    look: CheckConfig,
     *,
     again: bool = True,
 ) -> LoadedModel:
@@ -254,6 +263,7 @@ def _open_gguf(
     made_now = found is None
     if found is None:
         with _checkpoint(place, progress, check) as checkpoint:
+            look(checkpoint.config)
             if not prepared.worth_preparing(4 * checkpoint.parameters):
                 return _load(place, checkpoint, device, dtype, progress, check)
             try:
@@ -267,13 +277,15 @@ def _open_gguf(
         if found is None:
             raise AssertionError("the prepared model is not what was written")
     try:
-        model = _open_prepared(place, found, digest, device, dtype, progress, check)
+        config = _prepared_config(found)
+        look(config)
+        model = _open_prepared(place, found, config, digest, device, dtype, progress, check)
         found.mapped.require_whole()
     except Exception as error:
         told = isinstance(error, DecoderscopeError) and not isinstance(error, WeightsCutError)
         if told or not again or prepared.find(digest, progress, check) is not None:
             raise
-        return _open_gguf(place, device, dtype, progress, check, again=False)
+        return _open_gguf(place, device, dtype, progress, check, look, again=False)
     if device.type == "cpu" and dtype == torch.float32:
         model = replace(model, mapped=found.mapped)
         model.decoder.guard = found.mapped.require_whole
@@ -323,9 +335,15 @@ def _prepare(checkpoint: Checkpoint, digest: str, progress: Progress, check: Che
     )
 
 
+def _prepared_config(found: prepared.Prepared) -> DecoderConfig:
+    values = found.manifest["hf_config"]
+    return replace(family_for(values).read_config(values), tied_head=found.manifest["tied_head"])
+
+
 def _open_prepared(
     place: Place,
     found: prepared.Prepared,
+    config: DecoderConfig,
     digest: str,
     device: torch.device,
     dtype: torch.dtype,
@@ -333,8 +351,6 @@ def _open_prepared(
     check: CheckCancel,
 ) -> LoadedModel:
     manifest = found.manifest
-    values = manifest["hf_config"]
-    config = replace(family_for(values).read_config(values), tied_head=manifest["tied_head"])
     decoder = Decoder(config, check=check)
     put, columns_first = putter(decoder), _columns_first(config)
     parameters = sum(parameter.numel() for parameter in decoder.parameters())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from model.cli.command import Command, ProgressLine, UsageError, number, whole
 from model.cli.prompted import add_run_options, decoded, prefilled, read_prompt, sampler_settings
-from model.cli.wanted import FIELDS, KINDS, PLACED, Wanted, check_places, wanted_of
+from model.cli.wanted import FIELDS, KINDS, Wanted, check_places, wanted_of
 from model.cli.what import TINTS, requests_for
 from model.colormaps import ONE_SIGNED
 from model.export.under_way import nothing
@@ -112,12 +112,10 @@ def _run_of(
     options: argparse.Namespace, wanted: Sequence[Wanted], prompt: str | Sequence[int], progress: ProgressLine
 ) -> Run:
     from model.export.run_file import RunFile, reopen  # noqa: PLC0415 - imports torch
-    from model.loading import open_model, plan_model  # noqa: PLC0415
+    from model.loading import open_model  # noqa: PLC0415
 
     if options.run_file is None:
-        if options.layer or options.head or any(one.names or one.kind in PLACED for one in wanted):
-            check_places(wanted, plan_model(options.model, device=options.device, dtype=options.dtype).config)
-        made, _ = prefilled(options, prompt)
+        made, _ = prefilled(options, prompt, check_config=lambda config: check_places(wanted, config))
         decoded(made, options, progress=progress)
         return made
     from model.threads import use_threads  # noqa: PLC0415

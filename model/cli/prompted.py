@@ -12,6 +12,7 @@ from model.cli.command import ProgressLine, UsageError, add_model_options, numbe
 from model.protocol.values import MAX_SEED, ModelInfo, Node, SamplerSettings
 
 if TYPE_CHECKING:
+    from model.config import DecoderConfig
     from model.run import Run
 
 DEFAULTS = SamplerSettings()
@@ -73,8 +74,14 @@ def read_prompt(options: argparse.Namespace) -> str | Sequence[int]:
     return data.decode("utf-8", "surrogateescape")
 
 
-def prefilled(options: argparse.Namespace, prompt: str | Sequence[int]) -> tuple[Run, float]:
-    """Opens the model and prefills `prompt` (of `read_prompt`); the run, and how long opening took in ms."""
+def prefilled(
+    options: argparse.Namespace,
+    prompt: str | Sequence[int],
+    *,
+    check_config: Callable[[DecoderConfig], None] | None = None,
+) -> tuple[Run, float]:
+    """Opens the model and prefills `prompt` (of `read_prompt`); the run, and how long opening took in ms.
+    `check_config`: see open_model."""
     from model.loading import open_model  # noqa: PLC0415 - imports torch
     from model.run import Run  # noqa: PLC0415
     from model.threads import use_threads  # noqa: PLC0415
@@ -82,7 +89,9 @@ def prefilled(options: argparse.Namespace, prompt: str | Sequence[int]) -> tuple
     use_threads(options.threads)
     progress, begun = ProgressLine(), time.perf_counter()
     try:
-        model = open_model(options.model, device=options.device, dtype=options.dtype, progress=progress)
+        model = open_model(
+            options.model, device=options.device, dtype=options.dtype, progress=progress, check_config=check_config
+        )
         load_ms = (time.perf_counter() - begun) * 1e3
         ids = model.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
         _check_forced(options.force_ids, len(ids), model.info)

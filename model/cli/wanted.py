@@ -27,8 +27,6 @@ KINDS = (
 )
 NUMBERS = frozenset({"logits", "kv"})
 """Kinds that are names of activations too."""
-PLACED = frozenset({"rope", "sheet", "grid"})
-"""Kinds that not every model, or not every layer, can be made of even where no place is named."""
 FIELDS = ("what", "layer", "head", "stage")
 """Of --name."""
 EMBED = "embed"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.config import DecoderConfig
 from model.errors import BadValueError
 from model.loading import device_names, open_model, plan_model, select_device, select_dtype
 from tests.model.checkpoint import files
@@ -119,3 +120,26 @@ def test_on_a_gpu_the_weights_are_the_same_numbers(tmp_path: Path) -> None:
     logits = model.decoder(ids, model.decoder.new_cache(), logits="all").cpu()
     expected = files.tiny().run([5, 77, 131, 12])[0].logits
     assert (logits - expected).abs().max() < 1e-3  # sums in another order, and TF32 is off
+
+
+@pytest.mark.parametrize("kind", ["folder", "gguf", "prepared"])
+def test_a_configuration_that_is_refused_is_refused_before_any_weight_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("DECODERSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    path = files.folder(tmp_path / "tiny") if kind == "folder" else files.tiny_gguf(tmp_path / "tiny.gguf")
+    if kind == "prepared":
+        open_model(path)
+    layers: list[int] = []
+    reads: list[tuple[object, ...]] = []
+
+    def check(config: DecoderConfig) -> None:
+        layers.append(config.n_layers)
+        raise BadValueError("layer", 7, "0 to 1")
+
+    with pytest.raises(BadValueError, match="layer is 7"):
+        open_model(path, progress=lambda *report: reads.append(report), check_config=check)
+    assert layers == [2]
+    assert [report for report in reads if report[3] == "numbers"] == []
+    assert open_model(path, check_config=lambda config: layers.append(config.n_layers)).info.n_layers == 2
+    assert len(layers) > 1 and set(layers) == {2}

@@ -204,7 +204,7 @@ def test_mistakes_are_told_before_weights_are_read(
     tmp_path: Path,
     arguments: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr("model.loading.open_model", lambda *_, **__: pytest.fail("it was opened"))
+    monkeypatch.setattr("model.loading.fill", lambda *_, **__: pytest.fail("weights were read"))
     for source in (("--model", tiny, "--prompt", PROMPT), ("--model", tiny, "--run", recorded)):
         code, out, err = call(capsys, "export", *source, "--out", tmp_path, *arguments)
         assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and out == ""
