@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEventLoop, QRect, QTimer
 
@@ -23,14 +23,15 @@ PAUSES = (0, 0, 1, 5, 17, 40)
 
 
 class Storm:
-    """Changes to `application`'s window, drawn from `seed`."""
+    """Changes to `application`'s window, drawn from `seed`; those named in `without` never come."""
 
-    def __init__(self, application: Application, seed: int) -> None:
+    def __init__(self, application: Application, seed: int, without: Sequence[str] = ()) -> None:
         assert application.ctx is not None
         self.application, self.window, self.ctx = application, application.window, application.ctx
         self.session: Session = application.ctx.session
         self.random = random.Random(seed)
         self.done: list[str] = []
+        self._without = without
         self._texts = iter(range(10**6))
 
     @property
@@ -41,7 +42,7 @@ class Storm:
 
     def blow(self, changes: int) -> None:
         """So many of them."""
-        acts = self._acts()
+        acts = {name: act for name, act in self._acts().items() if name not in self._without}
         weights = [weight for weight, _ in acts.values()]
         for name in self.random.choices(list(acts), weights, k=changes):
             self.done.append(name)
