@@ -115,6 +115,12 @@ class BlockWalkPanel(Panel):
         self._shares = dict(before._shares)
         self.detail.carry(before.detail)
 
+    def least_width(self) -> int:
+        """Where columns give way: it is not scrolled sideways before its parts have lines of their own."""
+        sides = self.body.contentsMargins()
+        parts = (self.cards.least_width(), self.detail.least_width(), self.bar.minimumSizeHint().width())
+        return sides.left() + max(parts) + sides.right()
+
     def commands(self) -> Iterable[Command]:
         def has_run() -> bool:
             return self.ctx.session.run is not None

@@ -150,9 +150,11 @@ class DetailView(QWidget):
         self.readout.setVisible(table and not low)
 
     def minimumSizeHint(self) -> QSize:
-        """As narrow as with the list under the picture; as high as it is now."""
-        width = max(self.head.minimumSizeHint().width(), self._ctx.theme.px(LEAST_PICTURE))
-        return QSize(width, super().minimumSizeHint().height())
+        return QSize(self.least_width(), super().minimumSizeHint().height())
+
+    def least_width(self) -> int:
+        """Px of it with everything on lines of its own."""
+        return max(self.head.minimumSizeHint().width(), self._ctx.theme.px(LEAST_PICTURE))
 
     def _place_list(self) -> None:
         """At the picture's side, or under it where both have no width; then, and large, a picture has a height in which
@@ -290,14 +292,11 @@ class DetailView(QWidget):
         """`keys`: of one row, that has the tokens it is about over it, whole: they slant less where cells are wide."""
         theme, heat = self._ctx.theme, self.heat
         over = theme.px(LEAST_ROW) if keys else 0.0
+        share = 0.34 if self._under else Options.ruler_share
         heat.options = Options(
-            square=False,
-            axes=axes,
-            over_least=over,
-            key_beside=LEAST_READOUT,
-            readout=not self._above(),
-            ruler_share=0.34 if self._under else Options.ruler_share,
-        )
+            square=False, axes=axes, over_least=over, key_beside=LEAST_READOUT, readout=not self._above(),
+            ruler_share=share,
+        )  # fmt: skip
         dress_axis(heat.col_axis, heat.options)
         lying = replace(heat.options, lying=True)
         if keys:
@@ -473,12 +472,15 @@ class DetailView(QWidget):
         self.heat.tableWanted.connect(lambda: self.table_button.setChecked(True))
         self.table.blocks.blockWanted.connect(self._ask_block)
         self.table.copyWanted.connect(self._copy)
-        self.table_button.toggled.connect(lambda shown: self.picture.setCurrentIndex(int(shown)))
-        self.table_button.toggled.connect(lambda _shown: self._arrange())
+        self.table_button.toggled.connect(self._turn)
         self.list.positionHovered.connect(self._on_list_hover)
         self.list.positionClicked.connect(self._on_list_click)
         self.back.clicked.connect(self.closed)
         self._ctx.theme.changed.connect(self._restyle)
+
+    def _turn(self, table: bool) -> None:
+        self.picture.setCurrentIndex(int(table))
+        self._arrange()
 
     def _on_what(self) -> None:
         self._asked = None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, GAP, ARROW = 158, 78, 6, 10
 LEAST_WIDTH = 124
-"""Px at 100 % text of the cards of one column where there is no room for WIDTH: formulas stand in brief."""
+"""Px at 100 % text of a card that all columns of the window have no room to give WIDTH: formulas stand in brief."""
 LEAST_HEIGHT, FOOT_FROM = 56, 66
 """Px at 100 % text of a card in a low dock, so that a second row is seen whole: its picture is half as high, and from
 which height on it has its foot, whose figures are those of the operation's own view."""
@@ -191,7 +191,11 @@ class OpCards(QAbstractScrollArea):
         return QSize(3 * self._theme.px(WIDTH), 2 * self._theme.px(HEIGHT) + GAP)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(self._theme.px(LEAST_WIDTH), self._theme.px(HEIGHT) + 2)
+        return QSize(self._theme.px(WIDTH), self._theme.px(HEIGHT) + 2)
+
+    def least_width(self) -> int:
+        """Px in which all of a card is still said, formulas in brief."""
+        return self._theme.px(LEAST_WIDTH)
 
     # events
 

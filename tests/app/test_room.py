@@ -85,6 +85,9 @@ def test_panels_without_room_are_scrolled_and_have_it_back(application: Applicat
     assert docks["sampling"].scroller.squeezed
     docks["block_walk"].raise_()
     scroller = docks["block_walk"].scroller
+    assert scroller.viewport().width() < scroller.needed_width()
+    assert scroller.horizontalScrollBar().maximum() == 0, "its parts have lines of their own first"
+    go(application, qtbot, (780, 700, 2.0))
     qtbot.waitUntil(lambda: scroller.horizontalScrollBar().maximum() > 0)
     assert scroller.viewport().width() < docks["block_walk"].panel.width()
     go(application, qtbot, (1000, 700, 1.0))
