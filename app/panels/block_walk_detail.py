@@ -217,7 +217,7 @@ class DetailView(QWidget):
             self._asked = message
             self._panel.ask(
                 message, lambda reply, arrays: self._on_tensor(reply, arrays, message), slot="tensor",
-                on_error=lambda error: self._on_error(error, message),
+                on_error=lambda error: self._on_error(error, message), says=True,
                 on_progress=lambda progress: self._on_progress(progress, message),
             )  # fmt: skip
 
@@ -292,10 +292,9 @@ class DetailView(QWidget):
         """`keys`: of one row, that has the tokens it is about over it, whole: they slant less where cells are wide."""
         theme, heat = self._ctx.theme, self.heat
         over = theme.px(LEAST_ROW) if keys else 0.0
-        share = 0.34 if self._under else Options.ruler_share
         heat.options = Options(
             square=False, axes=axes, over_least=over, key_beside=LEAST_READOUT, readout=not self._above(),
-            ruler_share=share,
+            ruler_share=0.34 if self._under else Options.ruler_share,
         )  # fmt: skip
         dress_axis(heat.col_axis, heat.options)
         lying = replace(heat.options, lying=True)
