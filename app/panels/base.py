@@ -14,7 +14,7 @@ from shiboken6 import isValid
 
 from app.frame.pages import EmptyState
 from app.i18n import tr
-from app.notify import TAKEN_BACK
+from app.notify import QUIET_CODES, TAKEN_BACK
 from app.panels.veil import Veil, subject
 from app.state.lost_run import UNSERVED, no_model
 
@@ -114,6 +114,7 @@ class Panel(QWidget):
         self._newest: dict[str, int] = {}
         self.behind = self.unserved = False
         self._served: dict[str, object] = {}
+        self._failed: dict[str, ErrorInfo] = {}
         self._veil: Veil | None = None
         self._late = QTimer(self)
         self._late.setSingleShot(True)
@@ -193,22 +194,25 @@ class Panel(QWidget):
         on_progress: OnReply | None = None,
         on_error: OnReply | None = None,
         priority: Priority = "interactive",
+        says: bool = False,
     ) -> object:
         """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
         has been replaced; a newer request in the same `slot` replaces one that has not started. One that is taken back
         otherwise is followed by a refresh, which asks again. What can't be had leaves what is drawn only where that was
-        an answer to the same, or the request is of no view: it has no slot, or is of a cell that the mouse is over."""
+        an answer to the same, or the request is of no view: it has no slot, or is of a cell that the mouse is over. Why
+        is written over the panel, unless `on_error` `says` it."""
         session = self.ctx.session
         run_id = session.run_id
         asked = (run_id, session.current_node, session.length, subject(message))
 
         def failed(error: ErrorInfo) -> None:
             self._missed(error, slot, asked)
+            self._fail(error, slot, asked, heard=says or self._newest[slot] != number)
             (on_error or _ignore)(error)
             self._taken_back(error, slot, number)
 
         def replied(*args: Any) -> None:
-            self._served[slot] = asked
+            self._serve(slot, asked)
             on_reply(*args)
 
         number = self._ask_count = self._newest[slot] = self._ask_count + 1
@@ -253,6 +257,25 @@ class Panel(QWidget):
         views = bool(slot) and not slot.startswith("cell")
         if error.code in UNSERVED and views and self._served.get(slot) != asked:
             self.set_unserved(unserved=True)
+
+    def _serve(self, slot: str, asked: object) -> None:
+        self._served[slot] = asked
+        if self._failed.pop(slot, None) is not None:
+            self._cover()
+
+    def _fail(self, error: ErrorInfo, slot: str, asked: tuple[object, ...], *, heard: bool) -> None:
+        """Something went wrong in the engine, of which only this panel hears."""
+        session = self.ctx.session
+        now = (session.run_id, session.current_node, session.length)
+        of_view = bool(slot) and not slot.startswith("cell")
+        if not heard and error.code not in UNSERVED | QUIET_CODES and of_view and asked[:3] == now:
+            self._failed[slot] = error
+            self._cover()
+
+    def _try_again(self) -> None:
+        self._failed.clear()
+        self._cover()
+        self.mark(*(str(name) for name in self.watches))
 
     def _taken_back(self, error: ErrorInfo, slot: str, number: int) -> None:
         if slot and error.code in TAKEN_BACK and self._newest[slot] == number:  # by nothing of its own
@@ -319,13 +342,17 @@ class Panel(QWidget):
         """Lays the empty state over the panel while what it needs is missing."""
         session = self.ctx.session
         missing = (self.needs == "run" and session.run is None) or (self.needs == "model" and session.model is None)
-        if missing or (self.needs and self.unserved):
+        failed = next(iter(self._failed.values()), None)
+        if missing or (self.needs and self.unserved) or failed is not None:
             if self._empty is None:
                 self._empty = EmptyState(self.ctx.theme, self)
                 self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
                 self._empty.show()
                 self._empty.raise_()
-            show_waiting(self._empty, session, leads=self.leads())
+            if failed is not None and not missing and not self.unserved:
+                self._empty.show_text("warning", failed.message, action=tr("Try again"), run=self._try_again)
+            else:
+                show_waiting(self._empty, session, leads=self.leads())
         elif self._empty is not None:
             self._empty.hide()
             self._empty.deleteLater()
@@ -365,6 +392,8 @@ class Panel(QWidget):
             self.behindChanged.emit(behind)
 
     def _on_topic(self, topic: str) -> None:
+        if topic in {"MODEL", "RUN"}:
+            self._failed.clear()
         if self.needs and topic in _WAITING_TOPICS:
             self.unserved = self.unserved and not (self.ctx.session.can_look and not self.ctx.session.busy)
             self._cover()

@@ -199,3 +199,36 @@ def test_a_tables_block_of_the_path_before_is_no_answer_for_this_one(qtbot: QtBo
     let(qtbot, bench, panel)
     qtbot.waitUntil(lambda: table.blocks.values(rows, cols) is not None)
     assert table.blocks.value(*CELL) == float(bench.engine.matrix(bench.selection.view)[CELL])
+
+
+def test_a_view_that_fails_says_why_over_what_is_drawn_and_is_tried_again(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench)
+    bench.selection.step_layer(1)
+    qtbot.waitUntil(lambda: any(isinstance(a.message, GetMatrix) for a in bench.engine._queue))
+    for each in [asked for asked in bench.engine._queue if isinstance(asked.message, GetMatrix)]:
+        bench.engine._queue.remove(each)
+        assert each.on_error is not None
+        each.on_error(ErrorInfo(code="internal", message="Something went wrong inside the engine: on purpose"))
+    qtbot.waitUntil(lambda: panel._empty is not None)
+    assert panel._empty is not None
+    assert panel._empty.isVisible() and panel._empty.sentence.text().endswith("on purpose")
+    assert panel._empty.geometry().contains(panel.main.heat.mapTo(panel, panel.main.heat.rect().center()))
+    bench.engine.held = False
+    panel._empty.action.click()
+    qtbot.waitUntil(lambda: panel._empty is None)
+    let(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: panel.main.heat.value_of(CELL) == float(bench.engine.matrix(bench.selection.view)[CELL]))
+
+
+def test_a_failure_of_a_run_that_is_gone_covers_nothing(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench)
+    bench.selection.step_layer(1)
+    qtbot.waitUntil(lambda: any(isinstance(a.message, GetMatrix) for a in bench.engine._queue))
+    taken, bench.engine._queue = bench.engine._queue, []
+    bench.run(19, 7, run_id=2)
+    for each in taken:
+        assert each.on_error is not None
+        each.on_error(ErrorInfo(code="internal", message="on purpose"))
+    qtbot.wait(60)
+    assert panel._empty is None
+    let(qtbot, bench, panel)

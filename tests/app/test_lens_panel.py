@@ -20,6 +20,7 @@ from app.widgets.line_plot import Line, LinePlot
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.loading import LoadedModel
+from model.protocol.framing import Arrays
 from model.protocol.lens_requests import GetLens, GetLensPath, GetLensTerms, LensPart
 from model.views.lens import token_path, token_terms, top_of
 from tests.app.model_bench import ModelBench
@@ -343,6 +344,6 @@ def test_an_answer_that_comes_when_the_path_is_shorter_already_is_taken_in(qtbot
     run.seek(run.path[-2])
     bench.session.book.take(run.state())  # told to the panel only after this
     zeros = np.zeros(columns, dtype=np.int64)
-    arrays = {"ids": zeros, "p": np.zeros(columns, np.float32), "entropy": np.zeros(columns, np.float32)}
+    arrays: Arrays = {"ids": zeros, "p": np.zeros(columns, np.float32), "entropy": np.zeros(columns, np.float32)}
     take(LensPart(depth=2, pieces=("x",) * columns), arrays)
     assert not panel.readout.text()
