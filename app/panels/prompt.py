@@ -255,17 +255,18 @@ class PromptPanel(Panel):
             self.strip.set_tints(arrays["values"], "green")
 
     def _show_words(self, session: Session) -> None:
-        """Count and notices. Where there is a notice, loss and perplexity are turned to behind it, so that the tokens
-        keep their rows."""
+        """Count and notices. Where there is a notice, a count of more than a line, loss and perplexity are turned to
+        behind it, so that the tokens keep their rows."""
         follows = self._follows_run()
         said = notices(session, follows=follows, shows_all=self.edit.shows_all)
         loss = loss_text(session, follows=follows)
-        if said and loss:
-            said.append(Notice(key="loss", texts=(loss,)))
+        counts, count = count_texts(session), ""
+        if said:
+            count = longest_fitting(counts, QFontMetricsF(self.count.font()), self.count.width())
+            said += [Notice(key="count", texts=(counts[0],))] if count != counts[0] else []
+            said += [Notice(key="loss", texts=(loss,))] if loss else []
         self.notices.set_notices(said)
-        counts, metrics = count_texts(session), QFontMetricsF(self.count.font())
-        text = longest_fitting(counts, metrics, self.count.width())
-        self.count.setText(f"{text}\n{loss}" if loss and not said else text)
+        self.count.setText(count or "\n".join(filter(None, (counts[0], loss))))
         self.count.setToolTip(plain_tip("\n".join((
             counts[0], *([loss] if loss else []),
             tr("left: tokens of the context after the prompt alone; KV cache counts from all tokens so far"),

@@ -187,11 +187,15 @@ def test_what_a_prompt_will_keep_is_shown_and_is_what_the_engine_estimates(
         assert bytes_kept(model.info, tokens) == cost_of(model.decoder.config, tokens, 4).total
     session = ready(faked, qtbot)
     [panel] = [dock.panel for dock in faked.window.docks.values() if isinstance(dock.panel, PromptPanel)]
+
+    def said() -> str:
+        return f"{panel.count.text()}\n{panel.notices.text()}"  # the second has what is longer than a line of the first
+
     session.set_prompt("ab" * 40)
-    qtbot.waitUntil(lambda: " take " in panel.count.text(), timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: " take " in said() and "too many" in panel.count.text(), timeout=TIMEOUT)
     session.facts.set_memory(replace(fake_engine.MEMORY, budget=100))
     session.set_prompt("abc" * 40)
-    qtbot.waitUntil(lambda: " need " in panel.count.text() and "of 100 B" in panel.count.text(), timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: " need " in said() and "of 100 B" in said(), timeout=TIMEOUT)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals are Unix's")
