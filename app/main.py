@@ -13,6 +13,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import app.health.overrides  # noqa: F401 - before any class of ours that Qt calls
+
+# isort: split
 from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMessageHandler, qWarning
 from PySide6.QtWidgets import QApplication
 

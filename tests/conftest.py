@@ -23,6 +23,7 @@ from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+import app.health.overrides  # noqa: F401 - before any class of ours that Qt calls
 from app.health.collector import collect_due
 from model.checkpoint import catalogue, fetch, paths
 from tests.leftovers import Snapshot, timers_recorded
