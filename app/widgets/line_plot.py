@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
@@ -22,6 +22,7 @@ from app.widgets.curve_plot import extremes
 from app.widgets.free_place import free_place
 from app.widgets.line_axes import BESIDE
 from app.widgets.line_frame import Frame, value_range
+from app.widgets.stroke import stroke
 from app.widgets.ticks import decades, figure, longest_short, short, ticks
 
 if TYPE_CHECKING:
@@ -342,12 +343,10 @@ class LinePlot(QWidget):
                 painter.drawEllipse(QPointF(px, py), 2.2, 2.2)
             return
         style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
-        painter.setPen(QPen(colour, thick, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        kept = extremes(line.y, 2 * max(1, int(frame.plot.width())))
+        kept = extremes(line.y, max(1, int(frame.plot.width())))
         kept = kept[np.isfinite(line.y[kept])]
-        points = [QPointF(px, py) for px, py in zip(x[kept].tolist(), y[kept].tolist(), strict=True)]
-        painter.drawPolyline(QPolygonF(points))
+        pen = QPen(colour, thick, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
+        stroke(painter, x[kept], y[kept], pen)
 
     def _paint_overlay(self, painter: QPainter, frame: Frame) -> None:
         colours, plot = self._theme.palette, frame.plot
