@@ -14,6 +14,7 @@ from app.export.panel_files import as_tabs, copy_picture
 from app.export.subjects import PANEL, kind_of, message_of, shown
 from app.i18n import tr
 from app.notify import WayOut
+from app.panels.in_sight import once_drawn
 
 if TYPE_CHECKING:
     from app.context import AppContext
@@ -66,7 +67,8 @@ def run_file_commands(ctx: AppContext, window: MainWindow) -> tuple[Command, ...
     def on_panel(run: Callable[[Panel], object]) -> Callable[[], None]:
         def act() -> None:
             assert window.in_use is not None  # since before there are commands
-            run(window.in_use.panel)
+            panel = window.in_use.panel
+            once_drawn(panel, lambda: run(panel))
 
         return act
 

@@ -15,6 +15,7 @@ from shiboken6 import isValid
 from app.frame.pages import EmptyState
 from app.i18n import tr
 from app.notify import QUIET_CODES, TAKEN_BACK
+from app.panels.in_sight import once_drawn
 from app.panels.veil import Veil, subject
 from app.state.lost_run import UNSERVED, no_model
 
@@ -182,7 +183,7 @@ class Panel(QWidget):
         """Asks how and where to write what is shown."""
         from app.export.exporter import Exporter  # noqa: PLC0415 - not before it is asked for
 
-        Exporter.shared(self.ctx).open(self)
+        once_drawn(self, lambda: Exporter.shared(self.ctx).open(self))
 
     def ask(
         self,

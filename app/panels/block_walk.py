@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QDockWidget, QHBoxLayout, QSplitter
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSplitter
 
 from app.commands import Command
 from app.i18n import tr
@@ -27,6 +27,7 @@ from app.panels.block_walk_words import (
     unknown,
     words_of,
 )
+from app.panels.in_sight import bring_into_sight
 from app.session import Topic
 from app.widgets.folding import Floats, fold, strongest
 from app.widgets.heatmap_image import colour_table
@@ -185,7 +186,7 @@ class BlockWalkPanel(Panel):
     def into(self) -> None:
         """Shows the panel, then the operations, then the chosen one large."""
         if not self.isVisible():
-            self._come_forward()
+            bring_into_sight(self)
             self.cards.setFocus()
         elif self.bar.hasFocus():
             self.cards.setFocus()
@@ -232,14 +233,6 @@ class BlockWalkPanel(Panel):
         """Under each other and beside each other have their own shares, as they were left."""
         sizes = self._split.sizes()
         self._shares[self._split.orientation() == Qt.Orientation.Vertical] = sizes[0] / max(sum(sizes), 1)
-
-    def _come_forward(self) -> None:
-        dock = self.parentWidget()
-        while dock is not None and not isinstance(dock, QDockWidget):
-            dock = dock.parentWidget()
-        if dock is not None:
-            dock.show()
-            dock.raise_()
 
     def _layer(self) -> int:
         return self.ctx.selection.single_layer

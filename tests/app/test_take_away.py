@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 from safetensors import safe_open
 
@@ -170,6 +171,31 @@ def test_the_dialog_opens_on_what_the_panel_shows(
     assert all(path.stat().st_size for path in ended.args[0])
 
 
+@pytest.mark.parametrize("name", ["block_walk", "feed_forward", "rope", "model", "kv", "lens"])
+def test_a_panel_behind_another_is_drawn_before_it_is_exported(qtbot: QtBot, bench: ModelBench, name: str) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    panel = next(entry for entry in PANELS if entry.panel_id == name)(bench.ctx)
+    behind, before = QDockWidget(window), QDockWidget(window)
+    behind.setWidget(panel)
+    before.setWidget(QWidget())
+    for dock in (behind, before):
+        window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+    window.tabifyDockWidget(behind, before)
+    window.resize(900, 600)
+    window.show()
+    before.raise_()
+    qtbot.waitExposed(window)
+    qtbot.waitUntil(lambda: not panel.seen())
+    panel.export()
+    qtbot.waitUntil(lambda: bool(window.findChildren(ExportDialog)))
+    assert panel.seen() and panel.settled
+    tables: list[list[tuple[str, list[list[str]]]]] = []
+    panel.tables(tables.append)
+    qtbot.waitUntil(lambda: bool(tables))
+    assert any(len(lines) > 2 for _, lines in tables[0])
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != PANEL])
 def test_each_kind_writes_what_the_library_makes(qtbot: QtBot, bench: ModelBench, tmp_path: Path, kind: str) -> None:
     panel = shown(qtbot, bench, next(entry for entry in PANELS if entry.panel_id == "attention"))
@@ -320,6 +346,8 @@ def test_the_run_in_numbers(qtbot: QtBot, bench: ModelBench, tmp_path: Path) -> 
     assert ["draw", repr(reply.draw)] in tables["the draw"]
     assert session.sampling.cdf is not None
     assert [float(line[1]) for line in tables["distribution function"][1:]] == session.sampling.cdf.tolist()
+    assert session.sampling.cdf_tokens is not None
+    assert [int(line[0]) for line in tables["distribution function"][1:]] == session.sampling.cdf_tokens.tolist()
 
 
 def test_a_float32_comes_back_from_an_npz_of_tables(tmp_path: Path) -> None:
