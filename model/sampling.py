@@ -209,6 +209,19 @@ class Distribution:
         """Cumulative final probability of the first `n` kept tokens, in candidate order, float64."""
         return np.minimum(self.cumulative(self.kept if n is None else n) / self.total, 1.0)
 
+    def points(self, most: int, place: int) -> Ids:
+        """After how many kept tokens (n,) a curve of the cumulative distribution has its points: after every one where
+        there are at most `most`; else after every one of the first, then ever further apart, on a logarithmic axis
+        evenly, up to the last, and right before and after the token at `place`."""
+        if self.kept <= most:
+            return np.arange(1, self.kept + 1)
+        each = most // 2
+        spread = np.geomspace(each, self.kept, most - each - 2)
+        counts = np.concatenate((np.arange(1, each), np.round(spread).astype(np.int64), [max(place, 1), place + 1]))
+        counts.sort()
+        distinct: Ids = counts[np.diff(counts, prepend=0) > 0]
+        return distinct
+
     def cumulative(self, n: int) -> Floats:
         """Running sum of the first `n` kept tokens' weights in candidate order, float64."""
         return np.cumsum(np.exp(self.order.exponents(self.ids(n), self.temperature)))
@@ -367,9 +380,14 @@ def draw(seed: int, position: int) -> float:
 
 def pick(distribution: Distribution, u: float) -> int:
     """The token on which `u` in [0, 1) falls; at the very end, the last kept one."""
+    index = place(distribution, u)
+    return int(distribution.ids(index + 1)[index])
+
+
+def place(distribution: Distribution, u: float) -> int:
+    """How many kept tokens stand before the one on which `u` in [0, 1) falls."""
     target = u * distribution.total
     cumulative = distribution.cumulative(min(distribution.kept, _HEAD))
     if cumulative[-1] <= target and cumulative.size < distribution.kept:
         cumulative = distribution.cumulative(distribution.kept)
-    index = min(int(np.searchsorted(cumulative, target, side="right")), cumulative.size - 1)
-    return int(distribution.ids(index + 1)[index])
+    return min(int(np.searchsorted(cumulative, target, side="right")), cumulative.size - 1)

@@ -63,7 +63,7 @@ def _step(node: Node) -> list[str]:
 
 def sampling_tables(session: Session) -> list[Table]:
     """The settings, what each stage leaves, the candidates, the draw, and the distribution function it falls on."""
-    reply, cdf = session.distribution, session.sampling.cdf
+    reply, cdf, tokens = session.distribution, session.sampling.cdf, session.sampling.cdf_tokens
     found: list[Table] = [(tr("settings"), [[name, _exact(value)] for name, value in asdict(session.sampler).items()])]
     if reply is None:
         return found
@@ -75,11 +75,12 @@ def sampling_tables(session: Session) -> list[Table]:
     picked = reply.would_pick
     facts: dict[str, object] = {
         "node": reply.node, "draw": reply.draw, "would pick id": picked.id, "would pick token": clean(picked.piece),
+        "kept tokens before it": reply.place,
         "entropy raw (nats)": reply.entropy_raw, "entropy final (nats)": reply.entropy, "kept": reply.kept,
     }  # fmt: skip
     found.append((tr("the draw"), [[name, _exact(value)] for name, value in facts.items()]))
-    if cdf is not None:
-        lines = [[str(at), repr(value)] for at, value in enumerate(cdf.tolist(), 1)]
+    if cdf is not None and tokens is not None:
+        lines = [[str(at), repr(value)] for at, value in zip(tokens.tolist(), cdf.tolist(), strict=True)]
         found.append((tr("distribution function"), [["tokens", "cumulative p"], *lines]))
     return found
 

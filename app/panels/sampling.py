@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import numpy as np
 from PySide6.QtCore import QMargins, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QVBoxLayout
@@ -185,10 +184,9 @@ class SamplingPanel(Panel):
         searched = self.ctx.session.sampling.searched
         self.missing.setText(tr("No token contains {text}", text=f"\u2039{searched}\u203a"))
         self.missing.setVisible(bool(searched) and not found and searched == self.search.text().strip())
-        cdf = self.ctx.session.sampling.cdf
-        if cdf is not None and len(cdf):
-            pick = min(int(np.searchsorted(cdf, reply.draw, side="right")), len(cdf) - 1)
-            self.cdf.set_cdf(cdf, draw=reply.draw, pick=pick, label=reply.would_pick.piece)
+        cdf, tokens = self.ctx.session.sampling.cdf, self.ctx.session.sampling.cdf_tokens
+        if cdf is not None and tokens is not None and len(cdf):
+            self.cdf.set_cdf(cdf, tokens, draw=reply.draw, place=reply.place, label=reply.would_pick.piece)
         brief = tr("greedy") if settings.greedy else f"u = {reply.draw:.4f}"
         how = brief if settings.greedy else f"{tr('draw')} {brief}"
         word = (reply.would_pick.piece, "strong")

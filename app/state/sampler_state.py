@@ -20,8 +20,9 @@ TOP = 40
 
 
 class SamplerState(QObject):
-    """`settings` in force; `version` counts their changes; `distribution` and `cdf` belong to node
-    `distribution.node`, and its `found` to `searched`. `settingsChanged`, `distributionChanged`."""
+    """`settings` in force; `version` counts their changes; `distribution` belongs to node `distribution.node`, and so
+    do `cdf`, the cumulative p, and `cdf_tokens`, after how many kept tokens it is that (`GetDistribution`); its `found`
+    to `searched`. `settingsChanged`, `distributionChanged`."""
 
     settingsChanged = Signal()
     distributionChanged = Signal()
@@ -36,6 +37,7 @@ class SamplerState(QObject):
         self.distribution: DistributionReply | None = None
         self.unserved = False
         self.cdf: Array | None = None
+        self.cdf_tokens: Array | None = None
 
     def set(self, **changes: Any) -> None:
         """Changes settings. Raises BadValueError naming the field."""
@@ -61,7 +63,7 @@ class SamplerState(QObject):
         """There is no run."""
         self._run = None
         self.unserved = False
-        self.distribution = self.cdf = None
+        self.distribution = self.cdf = self.cdf_tokens = None
         self.distributionChanged.emit()
 
     def _ask(self) -> None:
@@ -72,7 +74,7 @@ class SamplerState(QObject):
         def done(reply: DistributionReply, arrays: Arrays) -> None:
             if self._run == asked:
                 self.searched, self.unserved = search, False
-                self.distribution, self.cdf = reply, arrays.get("cdf")
+                self.distribution, self.cdf, self.cdf_tokens = reply, arrays.get("cdf"), arrays.get("cdf_tokens")
                 self.distributionChanged.emit()
 
         def failed(error: ErrorInfo) -> None:

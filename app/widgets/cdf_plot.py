@@ -1,4 +1,4 @@
-"""The cumulative distribution over the kept candidates, with the step's draw and the token it falls on."""
+"""The cumulative distribution over all kept candidates, with the step's draw and the token it falls on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -20,6 +21,8 @@ STRIP = 70
 """Px at 100 % text below which there is no line at one half."""
 MARK = 5
 """Px of the mark where the draw enters, left of the plot: it stands clear of the axis's figures."""
+NARROW, DOT = 5, 2.6
+"""Px of a step under which what the draw falls on is a dot of that radius too."""
 FEW = 24
 """Up to so many steps, each one is as wide as its neighbours; more are drawn against the logarithm of the rank."""
 
@@ -31,17 +34,31 @@ class CdfPlot(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._cdf: NDArray[np.float64] = np.empty(0)
-        self._draw, self._pick, self._label = 0.0, 0, ""
+        self._tokens: NDArray[np.int64] = np.empty(0, np.int64)
+        self._draw, self._pick = 0.0, 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.setAccessibleName(tr("Cumulative distribution and the draw"))
         theme.changed.connect(self.update)
 
-    def set_cdf(self, cdf: NDArray[np.float64], *, draw: float, pick: int, label: str) -> None:
-        """`cdf`: cumulative probabilities in candidate order; `pick`: index in it of the token `label` that `draw`
-        falls on."""
-        self._cdf, self._draw, self._pick, self._label = cdf, draw, pick, label
-        self.setAccessibleDescription(tr("draw u = {draw}, would pick {token}", draw=f"{draw:.4f}", token=label))
+    def set_cdf(
+        self, cdf: NDArray[np.float64], tokens: NDArray[np.int64], *, draw: float, place: int, label: str
+    ) -> None:
+        """`cdf`: cumulative probabilities after so many kept tokens, in candidate order, as the ascending `tokens` say;
+        `draw` falls on the token `label`, which `place` of them stand before."""
+        self._cdf, self._tokens, self._draw = cdf, tokens, draw
+        self._pick = int(np.searchsorted(tokens, place, side="right"))
+        words = tr(
+            "draw u = {draw}, would pick {token}, number {place} of {kept} kept tokens",
+            draw=f"{draw:.4f}", token=label, place=f"{place + 1:,}", kept=f"{self.kept:,}",
+        )  # fmt: skip
+        self.setAccessibleDescription(words)
+        self.setToolTip(plain_tip(words))
         self.update()
+
+    @property
+    def kept(self) -> int:
+        """How many tokens the last point stands after."""
+        return int(self._tokens[-1]) if len(self._tokens) else 0
 
     def sizeHint(self) -> QSize:
         return QSize(260, self._theme.px(96))
@@ -61,12 +78,12 @@ class CdfPlot(QWidget):
         return self.height() < self._theme.px(STRIP)
 
     def edges(self) -> NDArray[np.float64]:
-        """Left edges of the steps, 0 … 1, and the right edge of the last: (n + 1,)."""
-        count = len(self._cdf)
-        ranks = np.arange(count + 1, dtype=np.float64)
+        """Left edges of the steps, 0 … 1, and the right edge of the last: (points + 1,)."""
+        count = self.kept
+        after = np.concatenate(([0], self._tokens)).astype(np.float64)
         if count <= FEW:
-            return ranks / max(count, 1)
-        edges: NDArray[np.float64] = np.log1p(ranks) / np.log1p(count)
+            return after / max(count, 1)
+        edges: NDArray[np.float64] = np.log1p(after) / np.log1p(count)
         return edges
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -114,6 +131,8 @@ class CdfPlot(QWidget):
         painter.drawLine(QPointF(plot.left(), y), QPointF(x, y))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colours.amber)
+        if 0 <= self._pick < len(self._cdf) and edges[self._pick + 1] - x < NARROW:
+            painter.drawEllipse(QPointF((x + edges[self._pick + 1]) / 2, y), DOT, DOT)
         painter.drawPolygon(
             QPolygonF(
                 [QPointF(plot.left() - MARK, y - 3.5), QPointF(plot.left() - MARK, y + 3.5), QPointF(plot.left(), y)]
@@ -123,7 +142,7 @@ class CdfPlot(QWidget):
     def _paint_ranks(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
         painter.setPen(self._theme.palette.secondary)
         line = QRectF(plot.left(), plot.bottom() + 2, plot.width(), metrics.height())
-        first, last, name = tr("rank 1"), f"{len(self._cdf):,}", tr("cumulative p")
+        first, last, name = tr("rank 1"), f"{self.kept:,}", tr("cumulative p")
         painter.drawText(line, Qt.AlignmentFlag.AlignLeft, first)
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, last)
         taken = 2 * max(metrics.horizontalAdvance(first), metrics.horizontalAdvance(last)) + 24

@@ -28,9 +28,10 @@ def distribution(context: EngineContext, message: GetDistribution, _job: Job) ->
             node=message.node, candidates=(), stages=(), draw=draw, would_pick=NOBODY, entropy_raw=float("nan"),
             entropy=float("nan"), kept=0, nan_logits=order.bad or order.values.size,
         )  # fmt: skip
-        return empty, {"cdf": np.empty(0)}
+        return empty, {"cdf": np.empty(0), "cdf_tokens": np.empty(0, np.int64)}
     made = sampling.apply(order, settings, run.ids_before(message.node))
-    picked = sampling.pick(made, draw)
+    place = sampling.place(made, draw)
+    picked = int(made.ids(place + 1)[place])
     top = [int(token_id) for token_id in order.ids(min(max(message.top, 1), MAX_CANDIDATES))]
     found = Vocabulary.of(tokenizer).find(message.search, order, MAX_FOUND) if message.search else []
     reply = DistributionReply(
@@ -43,5 +44,7 @@ def distribution(context: EngineContext, message: GetDistribution, _job: Job) ->
         entropy=made.entropy,
         kept=made.kept,
         found=candidates(made, tokenizer, found),
+        place=place,
     )
-    return reply, {"cdf": made.cdf(min(made.kept, MAX_CDF))}
+    tokens = made.points(MAX_CDF, place)
+    return reply, {"cdf": made.cdf()[tokens - 1], "cdf_tokens": tokens}

@@ -129,7 +129,8 @@ class StageInfo:
 @dataclass(frozen=True, kw_only=True)
 class DistributionReply:
     """The next token's distribution at a node. `stages` starts with the whole vocabulary. `draw`: this node's u, and
-    `would_pick` the token it falls on under the asked settings. Entropies in nats. `found`: matches of `search`."""
+    `would_pick` the token it falls on under the asked settings, `place` of the `kept` ones before it in candidate
+    order. Entropies in nats. `found`: matches of `search`."""
 
     node: int
     candidates: tuple[Candidate, ...]
@@ -141,14 +142,16 @@ class DistributionReply:
     kept: int
     found: tuple[Candidate, ...] = ()
     nan_logits: int = 0
+    place: int = 0
 
 
 @request("sampling.distribution", DistributionReply, lane="light")
 @dataclass(frozen=True, kw_only=True)
 class GetDistribution(Request):
     """Applies `settings` to the stored logits of `node`; no forward pass. `top` candidates by raw rank, and the one
-    the draw falls on where it is none of them. `search`: a piece of text or an id. Arrays: `cdf` float64 (kept,)
-    cumulative final probability in candidate order, cut after 4,096 tokens."""
+    the draw falls on where it is none of them. `search`: a piece of text or an id. Arrays: `cdf` float64 (n,) the
+    cumulative final probability in candidate order after as many kept tokens as `cdf_tokens` int64 (n,) says: after
+    every one of up to 4,096, else after so many of them, the last and the one the draw falls on with them."""
 
     node: int
     settings: SamplerSettings

@@ -236,6 +236,24 @@ def test_a_draw_falls_where_the_cdf_says() -> None:
         assert sampling.pick(distribution, 1.0) == ids[-1]
 
 
+@given(st.integers(1, 60_000), st.floats(0, 1, exclude_max=True))
+def test_a_curve_has_the_last_token_and_both_sides_of_the_draw(kept: int, u: float) -> None:
+    order = sampling.order_of(logits_of(5, 60_000, 0.1))
+    distribution = sampling.apply(order, settings_of(top_k=kept))
+    place = sampling.place(distribution, u)
+    assert distribution.ids(place + 1)[place] == sampling.pick(distribution, u)
+    points = distribution.points(4096, place)
+    if kept <= 4096:
+        assert points.tolist() == list(range(1, kept + 1))
+        return
+    assert points.size <= 4096
+    assert (np.diff(points) > 0).all()
+    assert (points[0], points[-1]) == (1, kept)
+    assert {max(place, 1), place + 1} <= set(points.tolist())
+    widest = np.diff(np.log1p(points))[np.log1p(points[1:]) > np.log1p(kept) / 2].max()
+    assert widest < np.log1p(kept) / 500, "no step is wider than half a pixel of a curve 250 px wide"
+
+
 def test_draws_are_the_same_for_a_seed_and_uniform() -> None:
     draws = [sampling.draw(7, position) for position in range(4000)]
     assert draws[:50] == [sampling.draw(7, position) for position in range(50)]
@@ -294,8 +312,9 @@ def test_a_preview_costs_a_fraction_of_a_softmax_and_a_sort() -> None:
     def preview(step: int) -> None:
         chosen = SamplerSettings(temperature=0.5 + step / 50, top_k=0, top_p=0.9 + step / 400)
         distribution = sampling.apply(order, chosen)
-        sampling.pick(distribution, 0.5)
-        distribution.cdf(4096)
+        place = sampling.place(distribution, 0.5)
+        distribution.ids(place + 1)
+        distribution.cdf()[distribution.points(4096, place) - 1]
         assert distribution.entropy > 0
 
     order.ids(order.n)  # once per step

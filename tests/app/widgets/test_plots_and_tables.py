@@ -235,10 +235,11 @@ def test_the_step_table_cuts_no_row(qtbot: QtBot, theme: Theme, height: int) -> 
 
 def test_the_cdfs_steps_fill_the_plot(qtbot: QtBot, theme: Theme) -> None:
     for count in (1, 5, 40, 4096):
+        tokens = np.arange(1, count + 1)
         plot = CdfPlot(theme)
         qtbot.addWidget(plot)
         plot.resize(280, 96)
-        plot.set_cdf(np.cumsum(np.full(count, 1 / count)), draw=0.4, pick=int(0.4 * count), label="·x")
+        plot.set_cdf(np.cumsum(np.full(count, 1 / count)), tokens, draw=0.4, place=int(0.4 * count), label="·x")
         edges = plot.edges()
         assert edges[0] == 0
         assert edges[-1] == pytest.approx(1)

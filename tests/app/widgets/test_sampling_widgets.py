@@ -181,7 +181,7 @@ def test_the_draws_mark_stands_clear_of_the_figures_and_ranks_are_named(
     plot = CdfPlot(theme)
     qtbot.addWidget(plot)
     plot.resize(185, height)
-    plot.set_cdf(np.linspace(0.3, 1.0, 23), draw=0.01, pick=0, label="a")
+    plot.set_cdf(np.linspace(0.3, 1.0, 23), np.arange(1, 24), draw=0.01, place=0, label="a")
     rect, metrics = plot.plot_rect(), QFontMetricsF(theme.font("hint"))
     assert rect.height() >= 28
     assert plot.height() - rect.bottom() >= metrics.height()
@@ -192,6 +192,34 @@ def test_the_draws_mark_stands_clear_of_the_figures_and_ranks_are_named(
     assert all(picture.pixelColor(x, y) == background for x in (mark - 1, mark - 2))
     below = range(round(rect.bottom()) + 4, plot.height())
     assert any(picture.pixelColor(x, y) != background for y in below for x in range(round(rect.left()), 185))
+
+
+@pytest.mark.parametrize("kept", [30, 4096, 49_152])
+def test_the_curve_ends_at_one_and_the_draws_line_ends_on_it(qtbot: QtBot, theme: Theme, kept: int) -> None:
+    plot = CdfPlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(240, 92)
+    place = int(kept * 0.7522)
+    counts = np.unique(np.concatenate((np.geomspace(1, kept, 400).astype(np.int64), [place, place + 1, kept])))
+    plot.set_cdf(counts / kept, counts, draw=0.7522, place=place, label="ET")
+    assert plot.kept == kept
+    assert f"{place + 1:,} of {kept:,}" in plot.toolTip() == plot.accessibleDescription()
+    rect, picture = plot.plot_rect(), plot.grab().toImage()
+
+    def is_(colour: QColor, x: float, y: float, around: int = 2) -> bool:
+        offsets = range(-around, around + 1)
+        return any(
+            _near(picture.pixelColor(round(x) + right, round(y) + down), colour)
+            for right in offsets
+            for down in offsets
+        )
+
+    x = rect.left() + float(np.log1p(place + 1) / np.log1p(kept)) * rect.width()
+    y = rect.bottom() - 0.7522 * rect.height()
+    assert is_(theme.palette.amber, x, y), "the token it falls on"
+    assert is_(theme.palette.accent, x, y, 6), "the curve there"
+    assert is_(theme.palette.amber, x - 6, y) or is_(theme.palette.amber, x - 10, y), "the dashed line up to it"
+    assert is_(theme.palette.accent, rect.right() - 1, rect.top())
 
 
 @pytest.mark.parametrize("height", [160, 219, 243, 277, 299, 400])
