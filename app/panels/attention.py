@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QSplitter, QWidget
+from PySide6.QtWidgets import QSplitter, QWidget
 
 from app.commands import Command
 from app.i18n import tr
-from app.panels.attention_controls import GAP, AttentionControls
+from app.panels.attention_controls import AttentionControls
 from app.panels.attention_copy import attention_tables, measure_table
 from app.panels.attention_grid import MapGrid
 from app.panels.attention_map import TITLE, TITLE_GAP, MapView
@@ -21,6 +21,7 @@ from app.panels.attention_side import SideView
 from app.panels.base import Changes, Need, Panel
 from app.session import Topic
 from app.widgets.folding_segmented import FoldingSegmented
+from app.widgets.wrap_row import WrapRow, wrap
 
 if TYPE_CHECKING:
     from app.export.panel_files import Table
@@ -90,13 +91,10 @@ class AttentionPanel(Panel):
         self._split.setStretchFactor(1, 0)
         self.body.addWidget(self.controls)
         self._under = QWidget()
-        self._under.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        under = QHBoxLayout(self._under)
-        under.setContentsMargins(0, 0, 0, 0)
-        under.setSpacing(GAP)
-        under.addWidget(self.pages)
-        under.addWidget(self.controls.stage_below)
-        under.addStretch(1)
+        under = WrapRow(self._under)
+        wrap(self._under)
+        under.add(self.pages, folds=True)
+        under.add(self.controls.stage_below)
         self.body.addWidget(self._under)
         self.body.addWidget(self._split, 1)
         self._beside, self._instead, self._were_tabs = True, False, False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, metric_unit, value_name
@@ -20,6 +20,7 @@ from app.widgets.readout import Readout
 from app.widgets.segmented import Segmented
 from app.widgets.ticks import figure
 from app.widgets.value_combo import Choice, ValueCombo
+from app.widgets.wrap_row import WrapRow, wrap
 from model.colormaps import colormap_for, lut
 from model.protocol.attention_requests import (
     EntropyReply,
@@ -168,8 +169,8 @@ class SideView(QWidget):
         self._panel.mark("view")
 
     def heads_least(self) -> int:
-        """Px of width the page of heads needs, whatever page is open."""
-        return self._heads.minimumSizeHint().width()
+        """Px of width the page of heads needs, whatever page is open, with what marks them on one line."""
+        return max(self._heads.minimumSizeHint().width(), self._marks_row.sizeHint().width())
 
     def sync(self) -> None:
         """Brings what can be seen up to date."""
@@ -200,19 +201,17 @@ class SideView(QWidget):
         ])  # fmt: skip
         self.sort = CheckBox(theme, tr("sort"), tip=tr("Largest first instead of by layer"))
         self.sort.setEnabled(False)
-        row = QHBoxLayout()
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
         self.metric_box.set_compact()
-        row.addWidget(self.metric_box)
-        row.addSpacing(6)  # 8 px to the box itself, which has 2 px of its own
-        row.addWidget(self.sort)
-        row.addStretch(1)
+        self._marks = QWidget()
+        self._marks_row = WrapRow(self._marks)
+        wrap(self._marks)
+        self._marks_row.add(self.metric_box)
+        self._marks_row.add(self.sort)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addLayout(row)
+        column.addWidget(self._marks)
         self._heads_stack = QStackedWidget()
         self._heads_stack.addWidget(self.grid)
         self._heads_stack.addWidget(self.heads_table)

@@ -12,19 +12,24 @@ LEAST_GROWING = 120
 
 class WrapRow(QLayout):
     """Widgets keep their order. What a line has left goes to its growing widgets, else before the widgets added since
-    `add_gap`, so that these end at the right where all stand on one line."""
+    `add_gap`, so that these end at the right where all stand on one line. One that folds has the least it needs where
+    all do not stand on one line else."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._items: list[QLayoutItem] = []
         self._growing: set[int] = set()
+        self._folding: set[int] = set()
+        self._folded = False
         self._gap: int | None = None
         self.setContentsMargins(0, 0, 0, 0)
 
-    def add(self, widget: QWidget, *, grows: bool = False) -> None:
+    def add(self, widget: QWidget, *, grows: bool = False, folds: bool = False) -> None:
         """Puts a widget at the end."""
         if grows:
             self._growing.add(len(self._items))
+        if folds:
+            self._folding.add(len(self._items))
         self.addWidget(widget)
 
     def add_gap(self) -> None:
@@ -56,11 +61,12 @@ class WrapRow(QLayout):
         return sum(self._height(line) for line in lines) + LINE_SPACING * max(len(lines) - 1, 0)
 
     def sizeHint(self) -> QSize:
-        shown = [index for index, item in enumerate(self._items) if not item.isEmpty()]
+        shown, self._folded = self._shown(), False
         return QSize(self._needed(shown), self._height(shown))
 
     def minimumSize(self) -> QSize:
-        widths = [self._width(index) for index, item in enumerate(self._items) if not item.isEmpty()]
+        self._folded = True
+        widths = [self._width(index) for index in self._shown()]
         return QSize(max(widths, default=0), self.sizeHint().height())
 
     def setGeometry(self, rect: QRect) -> None:
@@ -84,8 +90,12 @@ class WrapRow(QLayout):
 
     # inside
 
+    def _shown(self) -> list[int]:
+        return [index for index, item in enumerate(self._items) if not item.isEmpty()]
+
     def _width(self, index: int) -> int:
-        width = self._items[index].sizeHint().width()
+        item = self._items[index]
+        width = (item.minimumSize() if self._folded and index in self._folding else item.sizeHint()).width()
         return max(LEAST_GROWING, width) if index in self._growing else width
 
     def _needed(self, line: list[int]) -> int:
@@ -97,9 +107,9 @@ class WrapRow(QLayout):
     def _lines(self, width: int) -> list[list[int]]:
         """The numbers of the items on each line; hidden ones are on none."""
         lines: list[list[int]] = []
-        for index, item in enumerate(self._items):
-            if item.isEmpty():
-                continue
+        shown, self._folded = self._shown(), False
+        self._folded = self._needed(shown) > width
+        for index in shown:
             if lines and self._needed([*lines[-1], index]) <= width:
                 lines[-1].append(index)
             else:

@@ -12,6 +12,7 @@ from app.main import Application
 from app.panels.attention import AttentionPanel
 from app.panels.sampling import SamplingPanel
 from app.panels.timeline import TimelinePanel
+from app.widgets.wrap_row import SPACING
 from tests.app.shell import close_window, window_with
 from tests.model.checkpoint import files
 
@@ -94,3 +95,29 @@ def test_sampling_is_not_scrolled_sideways(live: Application, qtbot: QtBot) -> N
         parts = (row._label, row._box, row._slider)
         assert all(row.rect().contains(part.geometry()) for part in parts)
         assert row._label.width() >= row._label.fontMetrics().horizontalAdvance(row._label.text())
+
+
+def test_no_page_of_attention_is_scrolled_sideways(live: Application, qtbot: QtBot) -> None:
+    dock = live.window.docks["attention"]
+    panel = dock.panel
+    assert isinstance(panel, AttentionPanel)
+    controls, side = panel.controls, panel.side
+    for width, height, scale in ((1000, 700, 2.0), (1000, 700, 1.75), (1400, 900, 2.0)):
+        show(live, qtbot, width, height, scale)
+        for page in ("matrix", "heads", "row", "column", "entropy"):
+            panel._choose_page(page)
+            qtbot.wait(150)
+            assert dock.scroller.horizontalScrollBar().maximum() == 0, (width, scale, page)
+            assert panel.width() == dock.scroller.viewport().width()
+            boxes = [controls.layer, controls.head, controls.more, panel.pages, controls.stage_below,
+                     side.metric_box, side.sort]  # fmt: skip
+            for box in boxes:
+                if box.isVisible():
+                    left = box.mapTo(panel, box.rect().topLeft()).x()
+                    assert left >= 0 and left + box.width() <= panel.width(), (width, scale, page)
+                    assert box.width() >= min(box.minimumSizeHint().width(), box.maximumWidth())
+    show(live, qtbot, 1000, 700, 2.0)
+    panel.resize(panel.width() + 40, panel.height())
+    qtbot.wait(100)
+    assert panel.pages.folded
+    assert controls.stage_below.x() == panel.pages.list.geometry().right() + 1 + SPACING
