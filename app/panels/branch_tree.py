@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LANE, DOT, MARGIN = 16, 3.5, 8
 MAX_LANES = 8
+LOW_LANE, LEAST_HEIGHT, MOST_HEIGHT = 6, 20, 28
+"""Px of a lane, and of all of them, where the tree stands in a line of text."""
 
 
 class BranchTree(QWidget):
@@ -36,6 +38,7 @@ class BranchTree(QWidget):
         self._places: tuple[Place, ...] = ()
         self._path: frozenset[int] = frozenset()
         self._current = -1
+        self._low, self._lanes, self._steps = False, 1, 1
         self.chosen: int | None = None
         """The node that the arrows have come to; None: the current one."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -48,6 +51,8 @@ class BranchTree(QWidget):
         if nodes != self._nodes:
             self._nodes = dict(nodes)
             self._places = lay_out(nodes, n_prompt)
+            self._lanes = max((place.lane for place in self._places), default=0) + 1
+            self._steps = max((place.step for place in self._places), default=1)
             self.updateGeometry()
         if current != self._current or self.chosen not in nodes:
             self.chosen = None
@@ -56,28 +61,40 @@ class BranchTree(QWidget):
         self._describe()
         self.update()
 
+    def set_low(self, *, low: bool) -> None:
+        """Whether it stands in a line of text: all its lanes have the height of that, or a little more."""
+        if low != self._low:
+            self._low = low
+            self.updateGeometry()
+            self.update()
+
     @property
     def lanes(self) -> int:
         """How many branches there are."""
-        return max((place.lane for place in self._places), default=0) + 1
+        return self._lanes
+
+    def height_as(self, *, low: bool) -> int:
+        """Px it takes in a line of text, or below one."""
+        px, lanes = self._theme.px, min(self.lanes, MAX_LANES)
+        if not low:
+            return px(LANE) * lanes + 6
+        return min(max(px(LOW_LANE) * lanes + 4, px(LEAST_HEIGHT)), px(MOST_HEIGHT))
 
     def sizeHint(self) -> QSize:
-        return QSize(120, self._theme.px(LANE) * min(self.lanes, MAX_LANES) + 6)
+        return QSize(120, self.height_as(low=self._low))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(60, self.sizeHint().height())
 
     def point(self, place: Place) -> QPointF:
         """The middle of a node's dot."""
-        steps = max((p.step for p in self._places), default=1)
-        gap = min(18.0, (self.width() - 2 * MARGIN) / max(1, steps))
-        return QPointF(MARGIN + gap * place.step, 3 + self._theme.px(LANE) * (place.lane + 0.5))
+        return QPointF(MARGIN + self._gap * place.step, self._middle(place.lane))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         colours, painter = self._theme.palette, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         points = {place.node: self.point(place) for place in self._places}
-        root = QPointF(MARGIN, 3 + self._theme.px(LANE) * 0.5)
+        root, dot = QPointF(MARGIN, self._middle(0)), min(DOT, self._lane * 0.4, max(self._gap * 0.42, 1.2))
         for on_path in (False, True):
             painter.setPen(QPen(colours.amber if on_path else colours.ghost, 1.5))
             for place in self._places:
@@ -86,19 +103,20 @@ class BranchTree(QWidget):
                     painter.drawPolyline([start, QPointF(start.x() + (end.x() - start.x()) / 2, end.y()), end])
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colours.green)
-        painter.drawRoundedRect(QRectF(root.x() - 4, root.y() - 4, 8, 8), 2, 2)
+        half = min(4.0, dot + 0.5)
+        painter.drawRoundedRect(QRectF(root.x() - half, root.y() - half, 2 * half, 2 * half), 2, 2)
         for place in self._places:
             painter.setBrush(colours.amber if place.node in self._path else colours.ghost)
-            painter.drawEllipse(points[place.node], DOT, DOT)
+            painter.drawEllipse(points[place.node], dot, dot)
         if self._current in points:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(colours.text, 1.5))
-            painter.drawEllipse(points[self._current], DOT + 2, DOT + 2)
+            painter.drawEllipse(points[self._current], dot + 2, dot + 2)
         chosen = self._at_keys()
         if self.hasFocus() and chosen is not None:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(colours.accent, 1.5))
-            middle, half = points[chosen], DOT + 4
+            middle, half = points[chosen], dot + 4
             painter.drawRoundedRect(QRectF(middle.x() - half, middle.y() - half, 2 * half, 2 * half), 3, 3)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -138,6 +156,21 @@ class BranchTree(QWidget):
                 QToolTip.showText(event.globalPos(), plain_tip(self._words(place)), self)
             return True
         return super().event(event)
+
+    @property
+    def _lane(self) -> float:
+        """Px from one lane to the next."""
+        if not self._low:
+            return self._theme.px(LANE)
+        return min((self.height() - 4) / self.lanes, self._theme.px(LANE))
+
+    @property
+    def _gap(self) -> float:
+        """Px from one step to the next."""
+        return min(18.0, (self.width() - 2 * MARGIN) / max(1, self._steps))
+
+    def _middle(self, lane: int) -> float:
+        return (2 if self._low else 3) + self._lane * (lane + 0.5)
 
     def _words(self, place: Place) -> str:
         return tr("step {n}: {piece}", n=place.step, piece=self._nodes[place.node].piece)

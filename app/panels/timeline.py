@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from model.protocol.wire import Request
 
 
-SHORT = 300
-CURVE, CURVE_LOW, CURVE_LEAST = 112, 58, 56
-OVER_AND_UNDER = 46
-"""Px of the panel that neither curve nor table has: margins, gaps, the line of steps."""
+ROOMY = 260
+"""Px of curve and table from which on the curve is high."""
+CURVE, CURVE_LOW, CURVE_LEAST = 112, 58, 54
+LEAST_ROWS = 5
+"""Of the table, before the curve is low and the branches stand in the line of steps."""
+TOP, BOTTOM = 6, 6
 
 
 HELP = (
@@ -78,7 +80,7 @@ class TimelinePanel(Panel):
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "hint")
         self._ends: list[QToolButton] = []
-        row = QHBoxLayout()
+        row = self._line = QHBoxLayout()
         row.setSpacing(4)
         row.addWidget(self.summary, 1)
         for text, tip, command in (("⇤", tr("First step"), "run.first"), ("⇥", tr("Last step"), "run.last")):
@@ -92,6 +94,8 @@ class TimelinePanel(Panel):
             row.addWidget(button)
         theme.changed.connect(self._restyle)
         self._restyle()
+        sides = self.body.contentsMargins()
+        self.body.setContentsMargins(sides.left(), TOP, sides.right(), BOTTOM)
         self.body.setSpacing(4)
         self.body.addWidget(self.curve)
         self.body.addLayout(row)
@@ -111,14 +115,36 @@ class TimelinePanel(Panel):
 
     def _fit_curve(self) -> None:
         # By what is seen of the panel: its own height, where it is scrolled, is what the curve makes it.
-        around = self.parentWidget()
+        around, px, tree, gap = self.parentWidget(), self.ctx.theme.px, self.tree, self.body.spacing()
         height = min(self.height(), around.height()) if around is not None else self.height()
-        tree = 0 if self.tree.isHidden() else self.tree.sizeHint().height() + self.body.spacing()
-        curve, px = curve_height(height - tree, self.ctx.theme.px), self.ctx.theme.px
-        if tree:  # a little of the curve before the last step is scrolled out of sight
+        sides, line = self.body.contentsMargins(), max(self.summary.sizeHint().height(), self._ends[0].height())
+        room, branches = height - sides.top() - sides.bottom() - 2 * gap, not tree.isHidden()
+        own = gap + tree.height_as(low=False)
+        steps = px(HEADER) + LEAST_ROWS * px(ROW)
+        low = branches and room - line - own - px(CURVE_LEAST) < steps
+        self._place_tree(low=low)
+        if branches:
+            room -= max(tree.height_as(low=True) - line, 0) if low else own
+        curve = curve_height(room - line, px)
+        if branches:  # a little of the curve before the last step is scrolled out of sight
             over = self.body.minimumSize().height() - self.curve.minimumHeight() + curve - height
             curve = max(curve - max(over, 0), px(CURVE_LEAST))
         self.curve.setFixedHeight(curve)
+
+    def _place_tree(self, *, low: bool) -> None:
+        """The branches in the line of steps, where a line of their own would leave too few steps, or under it."""
+        tree, line = self.tree, self._line
+        tree.set_low(low=low)
+        if low == (line.indexOf(tree) >= 0):
+            return
+        if low:
+            self.body.removeWidget(tree)
+            line.insertWidget(1, tree, 1)
+        else:
+            line.removeWidget(tree)
+            self.body.insertWidget(self.body.indexOf(self.table), tree)
+        line.setStretch(0, 0 if low else 1)
+        self._say_step()
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done([token_table(self.ctx.session), step_table(self.ctx.session)])
@@ -167,9 +193,15 @@ class TimelinePanel(Panel):
     def _show_steps(self, session: Session) -> None:
         rows = step_rows(session)
         self.table.set_rows(rows, session.current_node if session.run and session.run.path else session.n_prompt - 1)
-        steps, branches = len(session.run.path) if session.run else 0, self.tree.lanes
-        text = tr("step {n} of {all}", n=f"{steps:,}", all=f"{len(rows) - 1:,}")
-        self.summary.setText(f"{text} · {tr('{n} branches', n=branches)}" if branches > 1 else text)
+        self._say_step()
+
+    def _say_step(self) -> None:
+        """Which step of how many; of how many branches, where there are some and they aren't drawn beside it."""
+        run, rows = self.ctx.session.run, self.table.model().rowCount()
+        text = tr("step {n} of {all}", n=f"{len(run.path) if run else 0:,}", all=f"{max(rows - 1, 0):,}")
+        whole = f"{text} · {tr('{n} branches', n=self.tree.lanes)}" if self.tree.lanes > 1 else text
+        self.summary.setText(text if self._line.indexOf(self.tree) >= 0 else whole)
+        self.summary.setToolTip(whole if whole != text else "")
 
     def _hover_step(self, step: int) -> None:
         """A step's token; the prefill's is its last one, where a click goes."""
@@ -189,12 +221,17 @@ class TimelinePanel(Panel):
         session.seek(node)
 
 
-def curve_height(height: int, px: Callable[[float], int]) -> int:
-    """Px of the curve in a panel `height` px high: where that is low, what the table can spare without losing a row."""
-    if height >= px(SHORT):
+def curve_height(room: int, px: Callable[[float], int]) -> int:
+    """Px of the curve that shares `room` px with the table: where that is low, what the table can spare without losing
+    a row, and a little less where that gives it the last of the rows it should have."""
+    if room >= px(ROOMY):
         return px(CURVE)
-    room = height - OVER_AND_UNDER - px(CURVE_LOW) - px(HEADER)
-    return px(CURVE_LOW) + (min(room % px(ROW), px(16)) if room > 0 else 0)
+    low = px(CURVE_LOW)
+    free = room - px(HEADER) - low
+    wanting = LEAST_ROWS * px(ROW) - free
+    if 0 < wanting <= low - px(CURVE_LEAST):
+        return low - wanting
+    return low + (min(free % px(ROW), px(16)) if free > 0 else 0)
 
 
 def step_rows(session: Session) -> tuple[StepRow, ...]:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.curves import curves
-from app.panels.timeline import CURVE_LEAST, TimelinePanel
+from app.panels.step_table import HEADER, ROW
+from app.panels.timeline import CURVE, CURVE_LEAST, CURVE_LOW, LEAST_ROWS, ROOMY, TimelinePanel, curve_height
 from app.session import Topic
 from app.theme import Theme
 from tests.app.model_bench import GREEDY, ModelBench
@@ -63,7 +65,7 @@ def test_one_token_waits_for_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     assert not panel.curve.message
 
 
-@pytest.mark.parametrize("height", range(196, 236, 3))
+@pytest.mark.parametrize("height", range(148, 236, 5))
 def test_branches_leave_the_curve_its_place_where_the_panel_is_scrolled(
     qtbot: QtBot, tmp_path: Path, height: int
 ) -> None:
@@ -94,6 +96,54 @@ def test_branches_leave_the_curve_its_place_where_the_panel_is_scrolled(
     # Where 10 px are wanting for all of it, the curve gives them: no step is scrolled out of sight.
     needed = panel.body.minimumSize().height() - panel.curve.height() + bench.ctx.theme.px(CURVE_LEAST)
     assert (scroll.verticalScrollBar().maximum() == 0) == (needed <= height)
+
+
+@pytest.mark.parametrize("branches", [1, 2, 3, 5, 8])
+def test_five_steps_are_seen_in_the_standard_layout_however_many_branches_there_are(
+    qtbot: QtBot, tmp_path: Path, branches: int
+) -> None:
+    """In a window of 1400 × 900 the panel is 285 × 219; with two branches it once showed two steps."""
+    bench, panel = shown(qtbot, tmp_path)
+    panel.resize(285, 219)
+    run = bench.run(random_ids(12), 9)
+    first = run.state().path[1]
+    for _ in range(branches - 1):
+        taken = {node.token_id for node in run.nodes.values()}
+        run.branch(first, next(token for token in random_ids(60) if token not in taken), GREEDY)
+        for _ in range(4):
+            bench.step()
+    qtbot.waitUntil(lambda: panel.tree.lanes == branches and panel.settled)
+    qtbot.waitUntil(lambda: seen_rows(panel) >= LEAST_ROWS)
+    assert panel.curve.plot_rect().height() >= 18 and panel.rect().contains(panel.table.geometry())
+    if branches > 1:
+        tree, line = panel.tree, panel.summary.geometry()
+        assert tree.isVisible() and tree.geometry().left() > line.right() and not tree.geometry().intersects(line)
+        assert tree.geometry().top() >= panel.curve.geometry().bottom()
+        for place in tree._places:  # no branch is out of sight
+            assert tree.rect().contains(tree.point(place).toPoint())
+        assert panel.summary.toolTip().endswith(f" · {branches} branches")
+        last = tree._places[-1]
+        with qtbot.waitSignal(tree.nodeClicked) as clicked:
+            QTest.mouseClick(tree, Qt.MouseButton.LeftButton, pos=tree.point(last).toPoint())
+        assert clicked.args == [last.node]
+    panel.resize(285, 400)  # a line of their own again
+    qtbot.waitUntil(lambda: branches == 1 or panel.tree.geometry().top() > panel.summary.geometry().bottom())
+    assert panel.tree.isVisible() == (branches > 1)
+
+
+def seen_rows(panel: TimelinePanel) -> int:
+    table = panel.table
+    return table.viewport().height() // table.verticalHeader().defaultSectionSize()
+
+
+@pytest.mark.parametrize("room", [110, 175, 179, 197, 231, 259, 400])
+def test_the_curve_takes_only_what_the_steps_leave(qapp: object, room: int) -> None:
+    del qapp
+    curve = curve_height(room, Theme("dark").px)
+    assert CURVE_LEAST <= curve <= CURVE
+    if room < ROOMY:
+        low, rows = ((room - taken - HEADER) // ROW for taken in (CURVE_LOW, curve))
+        assert rows == low or rows == low + 1 == LEAST_ROWS
 
 
 def test_the_line_of_steps_counts_a_branch_as_soon_as_it_is_drawn(qtbot: QtBot, tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.panels.step_table import HEADER, ROW
-from app.panels.timeline import CURVE, CURVE_LOW, OVER_AND_UNDER, SHORT, curve_height
 from app.theme import Theme
 from app.widgets.candidate_table import (
     BAR,
@@ -220,15 +218,6 @@ def test_the_curve_ends_at_one_and_the_draws_line_ends_on_it(qtbot: QtBot, theme
     assert is_(theme.palette.accent, x, y, 6), "the curve there"
     assert is_(theme.palette.amber, x - 6, y) or is_(theme.palette.amber, x - 10, y), "the dashed line up to it"
     assert is_(theme.palette.accent, rect.right() - 1, rect.top())
-
-
-@pytest.mark.parametrize("height", [160, 219, 243, 277, 299, 400])
-def test_the_curve_takes_only_what_the_steps_leave(theme: Theme, height: int) -> None:
-    curve = curve_height(height, theme.px)
-    assert CURVE_LOW <= curve <= CURVE
-    if height < SHORT:
-        rows = [(height - OVER_AND_UNDER - taken - HEADER) // ROW for taken in (CURVE_LOW, curve)]
-        assert rows[0] == rows[1]
 
 
 def test_a_narrow_row_keeps_a_slider_to_travel_and_a_reset_for_what_was_changed(qtbot: QtBot, theme: Theme) -> None:
