@@ -22,7 +22,9 @@ from app.widgets.heatmap_boundary import BAR_GAP, SAMPLE, SAMPLE_GAP, boundary_w
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable, page_of, pointed
+from app.widgets.heatmap_words import LEAST_WORDS
 from app.widgets.matrix_header import Counted
+from app.widgets.readout import BEGINNINGS, brief_piece
 from app.widgets.segmented import Segmented
 from app.widgets.value_combo import Choice, ValueCombo
 from app.widgets.wrap_row import WrapRow, wrap
@@ -92,10 +94,16 @@ class RowsMap(HeatMap):
         return tuple(found)
 
     def readout(self, *, brief: int = 0) -> list[Part]:
-        """A dimension is its number, which is said once."""
+        """A dimension is its number, which is said once; where room is shortest a row is the beginning of its token,
+        rather than a position that the axis has."""
         parts = super().readout(brief=brief)
         cell = self.hovered or self.selected
-        if parts and cell is not None and parts[4][0] == self.col_axis.number(cell[1]):
+        if parts and cell is not None and brief == LEAST_WORDS - 1:
+            piece, dim = brief_piece(self.row_axis.piece(cell[0]), BEGINNINGS), self.col_axis.number(cell[1])
+            parts[1], parts[2], parts[4], parts[5] = (
+                (piece, "strong"), ("→", "secondary"), (dim, "strong"), (" ", "secondary"),
+            )  # fmt: skip
+        elif parts and cell is not None and parts[4][0] == self.col_axis.number(cell[1]):
             parts[5] = (parts[5][0].replace(f" ({parts[4][0]})", ""), parts[5][1])
         return parts
 
@@ -218,14 +226,17 @@ class ContentsView(QWidget):
         model = self._ctx.session.model
         if model is None:
             return
-        self.key.set_lines(() if self.as_table else self.heat.unnamed())
+        self.key.set_lines(() if self.as_table else self.heat.unnamed(), room=self.width())
         taken = self.key.sizeHint().width() + NAME_GAP if self.key.lines else 0
         metrics, tall = QFontMetricsF(self.caption.font()), self.height() >= self._ctx.theme.px(TALL)
         captions = what_captions(self.what, *self.place(), rotary=model.positions == "rope")
         under = tall and metrics.horizontalAdvance(captions[1]) > self.width() - taken
         self._line.setDirection(QBoxLayout.Direction.TopToBottom if under else QBoxLayout.Direction.LeftToRight)
         self._line.setSpacing(2 if under else NAME_GAP)
-        said = longest_fitting(captions, metrics, self.width() - (0 if under else taken))
+        room = self.width() - (0 if under else taken)
+        said = longest_fitting(captions, metrics, room)
+        # What the controls say as well gives way to what is said nowhere else.
+        self.caption.setVisible(not taken or metrics.horizontalAdvance(said) <= room)
         if said != captions[0] and tall:
             said = f"{captions[1]}\n{tr('positions × dimensions')}"
         self.caption.setText(said)

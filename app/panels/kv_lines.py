@@ -24,7 +24,8 @@ class NamedLine(NamedTuple):
 
 
 class LinesKey(QWidget):
-    """A piece of each line and its name, in one line of text; hidden where there are none."""
+    """A piece of each line and its name, in one line of text, as many of the first as have room; hidden where there are
+    none."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -34,7 +35,12 @@ class LinesKey(QWidget):
         self.hide()
         theme.changed.connect(self.updateGeometry)
 
-    def set_lines(self, lines: tuple[NamedLine, ...]) -> None:
+    def set_lines(self, lines: tuple[NamedLine, ...], *, room: float) -> None:
+        """`room`: px of width there are for them."""
+        whole, lines = lines, next(
+            fitting for count in range(len(lines), -1, -1) if self._width(fitting := lines[:count]) <= room
+        )  # fmt: skip
+        self.setToolTip("" if lines == whole else ", ".join(line.words for line in whole))
         if lines != self.lines:
             self.lines = lines
             self.setAccessibleName(", ".join(line.words for line in lines))
@@ -43,13 +49,15 @@ class LinesKey(QWidget):
             self.update()
 
     def sizeHint(self) -> QSize:
-        metrics = QFontMetricsF(self._theme.font("hint"))
-        entries = (SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(line.words) for line in self.lines)
-        width = sum(entries) + ENTRY_GAP * max(len(self.lines) - 1, 0)
-        return QSize(round(width) + 2, round(metrics.height()))
+        return QSize(self._width(self.lines), round(QFontMetricsF(self._theme.font("hint")).height()))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.sizeHint().height())
+
+    def _width(self, lines: tuple[NamedLine, ...]) -> int:
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        entries = (SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(line.words) for line in lines)
+        return round(sum(entries) + ENTRY_GAP * max(len(lines) - 1, 0)) + 2 if lines else 0
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter, amber = QPainter(self), self._theme.palette.amber

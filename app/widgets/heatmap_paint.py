@@ -12,10 +12,12 @@ from app.widgets.colour_bar import draw_bar
 from app.widgets.heatmap_axes import Label
 from app.widgets.heatmap_boundary import paint_boundaries
 from app.widgets.heatmap_image import render
+from app.widgets.heatmap_words import LEAST_WORDS
 from app.widgets.readout import draw_parts, parts_width
 
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
+    from app.widgets.readout import Part
 
 SEAM_FROM, OUTLINE = 10.0, 2.0
 """Cells so wide (px) are told apart by a hairline; px that a cell's frame stands out over the cell."""
@@ -111,11 +113,14 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
         painter.setPen(QPen(heat.theme.palette.accent, 1))
         painter.drawRect(geometry.area.adjusted(-1.5, -1.5, 1.5, 1.5))
     if not geometry.readout.isNull():
-        parts, brief = heat.readout(), 0
-        while brief < 5 and parts_width(heat.theme, parts) > geometry.readout.width():
-            brief += 1
-            parts = heat.readout(brief=brief)
-        draw_parts(painter, heat.theme, parts, geometry.readout)
+        draw_parts(painter, heat.theme, shown_readout(heat), geometry.readout)
+
+
+def shown_readout(heat: HeatMap) -> list[Part]:
+    """The cell in as many words as its line has room for: its value at least."""
+    room, forms = heat.geometry_now().readout.width(), range(LEAST_WORDS + 1)
+    fitting = (parts for brief in forms if parts_width(heat.theme, parts := heat.readout(brief=brief)) <= room)
+    return next(fitting, heat.readout(brief=LEAST_WORDS))
 
 
 def _paint_seams(painter: QPainter, heat: HeatMap) -> None:

@@ -19,6 +19,8 @@ from app.panels.kv_contents import what_captions
 from app.theme import Theme
 from app.widgets.growth_words import SWATCH, legend
 from app.widgets.heatmap_boundary import boundary_words, words_place
+from app.widgets.heatmap_paint import shown_readout
+from app.widgets.readout import parts_width
 from app.widgets.table_style import LEAST_ROW
 from app.widgets.units import amount
 from model.loading import LoadedModel
@@ -362,6 +364,37 @@ def test_the_newest_rows_mark_covers_no_value_and_the_map_says_what_it_shows(
     panel.contents.kind.keyChanged.emit("v")
     qtbot.waitUntil(lambda: caption.text().startswith("values of layer"))
     settled(qtbot, panel, bench)
+
+
+def test_where_text_is_large_the_value_is_whole_and_what_the_controls_say_gives_way(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    panel, bench, _run = shown(qtbot, tmp_path, size=(320, 470))
+    contents, heat = panel.contents, panel.contents.heat
+    panel.grid.show_card("contents")
+    bench.ctx.theme.set_text_scale(2.0)
+    seen = set()
+    for width in (320, 300, 260, 400):
+        panel.resize(width, 470)
+        qtbot.wait(50)
+        settled(qtbot, panel, bench)
+        parts = shown_readout(heat)
+        assert parts_width(bench.ctx.theme, parts) <= heat.geometry_now().readout.width()
+        value = heat.readout()[-1]
+        assert parts[-1] == value and value[0] not in ("", "…")
+        seen.add(len("".join(text for text, _ in parts)))
+        caption, key = contents.caption, contents.key
+        if caption.isVisible():
+            assert caption.fontMetrics().horizontalAdvance(caption.text()) <= caption.width()
+        assert [line.words for line in key.lines] == [boundary_words(), "newest"][: len(key.lines)]
+        assert key.isVisible() == bool(key.lines)
+        if key.lines:
+            assert key.width() >= key.sizeHint().width()
+            assert key.geometry().right() < contents.width()
+            assert key.toolTip() == ("" if len(key.lines) == 2 else f"{boundary_words()}, newest")
+        assert key.isVisible() or caption.isVisible()
+    assert len(seen) > 1
+    assert len(contents.key.lines) > 0
 
 
 def test_the_bytes_of_a_position_stand_at_its_tick_and_are_written(qtbot: QtBot, tmp_path: Path) -> None:
