@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
+from app.widgets.candidate_table import probability
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -32,7 +33,7 @@ class ExpectedBars(QWidget):
     def set_rows(self, rows: tuple[Candidate, ...], came: int) -> None:
         """Candidates, likeliest first, and the id that came."""
         self._rows, self._came = rows, came
-        self.setAccessibleDescription("; ".join(f"{row.piece} {row.p_raw:.3f}" for row in rows))
+        self.setAccessibleDescription("; ".join(f"{row.piece} {probability(row.p_raw, 3)}" for row in rows))
         self.updateGeometry()
         self.update()
 
@@ -48,7 +49,8 @@ class ExpectedBars(QWidget):
         mono, hint = self._theme.font("mono_small"), self._theme.font("hint")
         per_column = -(-len(self._rows) // 2) or 1
         width, height = (self.width() - GAP) / 2, self._theme.px(ROW)
-        right = QFontMetricsF(hint).horizontalAdvance("0.000")
+        figures = [probability(row.p_raw, 3) for row in self._rows]
+        right = max(map(QFontMetricsF(hint).horizontalAdvance, ("0.000", *figures)))
         top_p = max((row.p_raw for row in self._rows), default=1.0) or 1.0
         for at, row in enumerate(self._rows):
             column, line = divmod(at, per_column)
@@ -67,7 +69,7 @@ class ExpectedBars(QWidget):
             painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter, piece)
             painter.setFont(hint)
             painter.setPen(colours.secondary)
-            painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, f"{row.p_raw:.3f}")
+            painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, figures[at])
 
 
 class ExpectedView(QWidget):

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QResiz
 from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QTableView, QWidget
 
 from app.i18n import tr
+from app.widgets.candidate_table import probability
 from app.widgets.table_style import (
     NO_PARENT,
     CellDelegate,
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 STEP, TOKEN, P, ENTROPY, MS = range(5)
 HEADER, ROW = 22, 19
-TOKEN_LEAST = 72
-"""Px at 100 % text the token has before the entropy, which the curve shows too, gives way."""
+PADDING = 3
+TOKEN_LEAST = 50
+"""Px at 100 % text, six letters, the token has before the entropy, which the curve shows too, gives way."""
 _HEADERS = ("step", "token", "p", "entropy", "ms")
 _RUN_KEYS = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Space, Qt.Key.Key_Home, Qt.Key.Key_End})
 
@@ -102,7 +104,7 @@ def _text(row: StepRow, column: int) -> str:
     if column == TOKEN:
         return f"{row.piece} *" if row.forced else row.piece
     if column == P:
-        return "" if row.p is None else f"{row.p:.3f}"
+        return "" if row.p is None else probability(row.p, 3)  # as Sampling says it
     if column == ENTROPY:
         return "" if row.entropy is None else f"{row.entropy:.2f}"
     if row.ms <= 0:
@@ -133,7 +135,7 @@ class StepTable(QTableView):
         self._theme = theme
         self._model = StepModel(self)
         self.setModel(self._model)
-        self.setItemDelegate(_StepDelegate(theme, self))
+        self.setItemDelegate(_StepDelegate(theme, self, padding=PADDING))
         self.hovered: int | None = None
         dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)  # a row is never half seen under the header
@@ -198,10 +200,20 @@ class StepTable(QTableView):
         self.setMinimumHeight(self._theme.px(HEADER + 2 * ROW))
         whole_rows(self, header=self._theme.px(HEADER), row=self._theme.px(ROW))
         metrics, hint = QFontMetrics(self._theme.font("table")), QFontMetrics(self._theme.font("hint"))
-        slowest = max((_text(row, MS) for row in self._model.rows), key=len, default="")
-        samples = ((STEP, "000"), (P, "0.000"), (ENTROPY, "0.00"), (MS, max("000", slowest, key=len)))
+        rows = self._model.rows
+        slowest = max((_text(row, MS) for row in rows), key=len, default="")
+        least = min((row.p for row in rows if row.p), default=1.0)
+        samples = {
+            STEP: ("000", f"{max((row.step for row in rows), default=0):,}"),
+            P: ("0.000", probability(least, 3)),
+            ENTROPY: ("0.00", f"{max((row.entropy or 0.0 for row in rows), default=0.0):.2f}"),
+            MS: ("000", slowest),
+        }
         widths = {
-            column: max(metrics.horizontalAdvance(sample), hint.horizontalAdvance(tr(_HEADERS[column]))) + 11
-            for column, sample in samples
+            column: max(
+                max(map(metrics.horizontalAdvance, texts)) + 2 * PADDING + 1,
+                hint.horizontalAdvance(tr(_HEADERS[column])) + 9,
+            )
+            for column, texts in samples.items()
         }
         fit_columns(self, widths, flexible=TOKEN, least=self._theme.px(TOKEN_LEAST), giving_way=(ENTROPY,))

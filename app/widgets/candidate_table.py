@@ -30,27 +30,26 @@ if TYPE_CHECKING:
 RANK, TOKEN, ID, BAR, LOGIT, RAW, FINAL = range(7)
 _HEADERS = ("", "", "id", "", "logit", "raw", "final")
 _OPTIONAL = (LOGIT, RAW, ID)
-_NARROW = (RANK, *_OPTIONAL)
-"""Columns that give way, in this order, where token and bar need the room: their numbers are in the row's tip."""
-BAR_LEAST, BAR_TIGHT, BAR_STUB = 52, 40, 32
-TOKEN_LEAST, TOKEN_TIGHT = 92, 78
-"""Px at 100 % text: a dozen letters, and ten."""
+_GOING = ((), (LOGIT,), (LOGIT, RAW), _OPTIONAL, (RANK, *_OPTIONAL))
+"""Columns that give way, ever more of them, where the shortest bar and token need the room: their numbers are in the
+row's tip."""
+BAR_LEAST, BAR_TIGHT, BAR_STUB, BAR_BRIEF = 52, 40, 32, 20
+TOKEN_LEAST, TOKEN_TIGHT, TOKEN_BRIEF = 92, 78, 58
+"""Px at 100 % text: a dozen letters, ten, and seven."""
 CHOSEN = {"id": ID, "logit": LOGIT, "raw": RAW}
 """Columns that a person can keep in sight, by the names they are remembered under."""
 PADDING = 3
 HEADER, ROW = 26, 20
 
 
-_FORMS = (
-    (4, (), BAR_LEAST, TOKEN_LEAST), (3, (), BAR_LEAST, TOKEN_LEAST), (3, (), BAR_TIGHT, TOKEN_LEAST),
-    (3, (), BAR_STUB, TOKEN_LEAST), (3, (), BAR_STUB, TOKEN_TIGHT), (4, (LOGIT,), BAR_LEAST, TOKEN_LEAST),
-    (3, (LOGIT,), BAR_LEAST, TOKEN_LEAST), (3, (LOGIT,), BAR_TIGHT, TOKEN_LEAST), (3, (LOGIT,), BAR_STUB, TOKEN_TIGHT),
-    (3, (LOGIT, RAW), BAR_LEAST, TOKEN_LEAST),
-    (3, _OPTIONAL, BAR_LEAST, TOKEN_LEAST), (3, _OPTIONAL, BAR_TIGHT, TOKEN_LEAST),
-    (3, _OPTIONAL, BAR_STUB, TOKEN_TIGHT), (3, _NARROW, BAR_LEAST, TOKEN_LEAST),
+_SIZES = (
+    (4, BAR_LEAST, TOKEN_LEAST), (3, BAR_LEAST, TOKEN_LEAST), (3, BAR_TIGHT, TOKEN_LEAST), (3, BAR_STUB, TOKEN_LEAST),
+    (3, BAR_STUB, TOKEN_TIGHT), (3, BAR_BRIEF, TOKEN_TIGHT), (3, BAR_BRIEF, TOKEN_BRIEF),
 )  # fmt: skip
+_FORMS = tuple((decimals, gone, bar, token) for gone in _GOING for decimals, bar, token in _SIZES)
 """Decimals, columns that give way, the bar's px, the token's: the first form with room for the token is taken. Every
-column before a long bar; the raw figure too: of a token that is looked for it is often the only one that is not 0."""
+column before a long bar and a whole token; the raw figure too: of a token that is looked for it is often the only one
+that is not 0."""
 
 
 class CandidateModel(SheetModel):
@@ -257,14 +256,17 @@ class CandidateTable(QTableView):
         self._fit_columns()
 
     def _fit_columns(self) -> None:
-        """Figures get what they need, the token at least a dozen letters, the bar some of what is left. Figures of
-        three decimals, and no column of ranks, before bars become dots."""
+        """Figures get what they need, the token at least seven letters, the bar some of what is left. Figures of
+        three decimals, short bars and cut tokens before a column goes."""
         theme = self._theme
         metrics = QFontMetrics(theme.font("table"))
         rows = [self._model.candidate(row) for row in range(self._model.rowCount())]
         ranks, ids = (max((getattr(row, name) for row in rows), default=0) for name in ("rank", "id"))
         logits = logit_decimals(max((abs(row.logit) for row in rows), default=0.0))
         room = self.viewport().width()
+        ghost = (
+            QFontMetrics(theme.font("hint")).horizontalAdvance(tr("raw")) + 11
+        )  # the bars' title, as its header pads it
 
         def needed(decimals: int, bar: int) -> dict[int, int]:
             digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len)}
@@ -282,7 +284,7 @@ class CandidateTable(QTableView):
 
         for decimals, unkept, bar, token in _FORMS:
             least, giving_way = theme.px(token), tuple(column for column in unkept if column not in self._kept)
-            widths = needed(decimals, theme.px(bar))
+            widths = needed(decimals, max(theme.px(bar), ghost if RAW in giving_way else 0))
             kept = sum(width for column, width in widths.items() if column not in giving_way)
             if room - kept >= least:
                 break
@@ -290,7 +292,7 @@ class CandidateTable(QTableView):
             self._model.decimals, self._model.logit_decimals = decimals, logits
             self.viewport().update()
         hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=giving_way)
-        spare = self.columnWidth(TOKEN) - least
+        spare = self.columnWidth(TOKEN) - max(least, theme.px(TOKEN_TIGHT))
         if spare > 0:
             widths[BAR] += min(round(spare * 0.6), theme.px(82))
             fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in giving_way if c in hidden])

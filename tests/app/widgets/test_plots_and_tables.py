@@ -20,7 +20,7 @@ from app.panels.step_table import StepRow, StepTable
 from app.theme import Theme
 from app.widgets.bar_plot import BarPlot
 from app.widgets.bar_table import BarTable
-from app.widgets.candidate_table import TOKEN_LEAST, TOKEN_TIGHT, CandidateTable, probability
+from app.widgets.candidate_table import TOKEN_BRIEF, TOKEN_LEAST, CandidateTable, probability
 from app.widgets.cdf_plot import CdfPlot
 from app.widgets.curve_plot import MARK_GAP, CurvePlot, Series, extremes
 from app.widgets.data_table import Column, DataTable
@@ -107,13 +107,13 @@ def test_candidate_columns_fit_the_table(qtbot: QtBot, theme: Theme, width: int)
     assert total <= table.viewport().width() + (40 if width < 240 else 0)
     assert {1, 6} <= set(shown)
     if width >= 220:  # the narrowest the panel gets
-        assert table.columnWidth(1) >= theme.px(TOKEN_LEAST if width >= 300 else TOKEN_TIGHT)
+        assert table.columnWidth(1) >= theme.px(TOKEN_LEAST if width >= 400 else TOKEN_BRIEF)
         assert 0 in shown
     hidden = [c for c in (4, 5, 2) if c not in shown]
     assert hidden == [4, 5, 2][: len(hidden)]
 
 
-@pytest.mark.parametrize(("width", "shown"), [(210, False), (300, True)])
+@pytest.mark.parametrize(("width", "shown"), [(190, False), (223, True), (300, True)])
 def test_the_step_tables_entropy_gives_way_to_the_token(qtbot: QtBot, theme: Theme, width: int, shown: bool) -> None:
     table = StepTable(theme)
     qtbot.addWidget(table)
@@ -123,12 +123,25 @@ def test_the_step_tables_entropy_gives_way_to_the_token(qtbot: QtBot, theme: The
     table.show()
     qtbot.waitExposed(table)
     assert table.isColumnHidden(3) != shown
-    assert table.columnWidth(1) >= theme.px(72)
+    assert table.columnWidth(1) >= theme.px(72 if width == 300 else 50)
     table.set_rows(steps, 39)  # many at once: the last one is in sight all the same
     row = table.visualRect(table.model().index(39, 1))
     assert table.viewport().rect().contains(row.center())
     table.resize(width, 60)
     assert table.viewport().rect().contains(table.visualRect(table.model().index(39, 1)).center())
+
+
+def test_a_steps_probability_is_the_figure_of_the_candidates(qtbot: QtBot, theme: Theme) -> None:
+    table = StepTable(theme)
+    qtbot.addWidget(table)
+    ps = (0.5, 0.0311, 0.00096, 4.7e-8, 3e-120, 0.0)
+    table.set_rows([StepRow(node=n, step=n + 1, piece="·a", p=p, entropy=1.0, ms=55.0) for n, p in enumerate(ps)], 0)
+    table.resize(223, 200)
+    table.show()
+    said = [str(table.model().index(row, 2).data()) for row in range(len(ps))]
+    assert said == ["0.500", "0.031", "1e-03", "5e-08", "3e-120", "0"] == [probability(p, 3) for p in ps]
+    metrics = QFontMetricsF(theme.font("table"))
+    assert table.columnWidth(2) + 1 >= max(map(metrics.horizontalAdvance, said)) + 6
 
 
 def test_a_layout_off_the_scale_says_so_beside_the_plot(qtbot: QtBot, theme: Theme) -> None:

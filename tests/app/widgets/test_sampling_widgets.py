@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.theme import Theme
 from app.widgets.candidate_table import (
     BAR,
+    BAR_BRIEF,
     BAR_STUB,
     FINAL,
     ID,
@@ -22,6 +23,7 @@ from app.widgets.candidate_table import (
     RANK,
     RAW,
     TOKEN,
+    TOKEN_BRIEF,
     TOKEN_TIGHT,
     CandidateTable,
 )
@@ -55,7 +57,7 @@ def table(qtbot: QtBot, theme: Theme, width: int) -> CandidateTable:
 @pytest.mark.parametrize("width", [208, 320, 427])
 def test_bars_are_long_enough_to_compare_and_have_a_legend(qtbot: QtBot, theme: Theme, width: int) -> None:
     shown = table(qtbot, theme, width)
-    assert shown.columnWidth(BAR) >= {208: 40, 320: BAR_STUB, 427: 52}[width], "where every column is in sight"
+    assert shown.columnWidth(BAR) >= {208: BAR_BRIEF, 320: BAR_STUB, 427: 52}[width], "where every column is in sight"
     header = shown.horizontalHeader()
     assert isinstance(header, SwatchHeader)
     picture = header.grab().toImage()
@@ -152,10 +154,38 @@ def test_a_token_that_is_looked_for_shows_its_raw_figure(qtbot: QtBot, theme: Th
         Candidate(id=29106, piece="·zebra", rank=3108, logit=6.2, p_raw=6e-8, p=0.0),
         Candidate(id=42530, piece="·zebrafish", rank=23775, logit=1.8, p_raw=8e-10, p=0.0),
     ])  # fmt: skip
-    for column in (RANK, TOKEN, ID, BAR, RAW, FINAL):
+    for column in (RANK, TOKEN, ID, BAR, LOGIT, RAW, FINAL):
         assert not shown.isColumnHidden(column)
-    assert shown.columnWidth(BAR) >= theme.px(BAR_STUB)
+    assert shown.columnWidth(BAR) >= theme.px(BAR_BRIEF)
     assert shown.columnWidth(TOKEN) >= QFontMetricsF(theme.font("mono")).horizontalAdvance("·zebrafish")
+
+
+def test_bars_and_tokens_are_cut_before_a_column_goes(qtbot: QtBot, theme: Theme) -> None:
+    """A pick far down has a rank of five digits and powers of ten beside it; 304 px is what a row of a scrolled table
+    has in a window of 1400 × 900."""
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.show()
+    rows = [
+        Candidate(id=6330 + rank, piece="·explanation", rank=rank, logit=22.8 - rank, p_raw=0.155 / (1 + rank), p=4e-4)
+        for rank in range(40)
+    ]
+    far = Candidate(id=43438, piece="·ET", rank=23_936, logit=5.1, p_raw=3e-8, p=2e-5)
+    gone: list[set[int]] = []
+    last = [0] * 7
+    for width in range(420, 204, -4):
+        shown.resize(width, 230)
+        shown.set_candidates([*rows, far], far)
+        room = shown.viewport().width()
+        missing = {column for column in (RANK, TOKEN, ID, BAR, LOGIT, RAW, FINAL) if shown.isColumnHidden(column)}
+        if not gone or missing != gone[-1]:
+            if gone:  # the column that went had no room beside a bar and a token as short as they get
+                bar = theme.px(BAR_STUB if RAW in gone[-1] else BAR_BRIEF)  # which is as long as its title then
+                assert room - sum(last) + last[BAR] + last[TOKEN] <= bar + theme.px(TOKEN_BRIEF) + 4, missing
+            gone.append(missing)
+        last = [0 if shown.isColumnHidden(column) else shown.columnWidth(column) for column in range(7)]
+        assert not missing or room < 304
+    assert gone == [set(), {LOGIT}, {LOGIT, RAW}, {LOGIT, RAW, ID}]
 
 
 def test_a_short_bar_has_square_ends(qtbot: QtBot, theme: Theme) -> None:
@@ -244,7 +274,7 @@ def test_a_narrow_row_keeps_a_slider_to_travel_and_a_reset_for_what_was_changed(
 
 
 def test_a_column_chosen_to_stay_does_not_give_way(qtbot: QtBot, theme: Theme) -> None:
-    shown = table(qtbot, theme, 290)
+    shown = table(qtbot, theme, 252)
     assert shown.isColumnHidden(LOGIT)
     kept: list[tuple[str, ...]] = []
     shown.keptChanged.connect(kept.append)
@@ -270,4 +300,4 @@ def test_ranks_stay_in_large_text(qtbot: QtBot, theme: Theme) -> None:
     theme.set_text_scale(1.25)
     shown = table(qtbot, theme, 238)
     assert not shown.isColumnHidden(0)
-    assert shown.columnWidth(BAR) >= theme.px(32)
+    assert shown.columnWidth(BAR) >= theme.px(BAR_BRIEF)
