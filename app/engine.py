@@ -30,11 +30,13 @@ from model.protocol.export_requests import FilePart
 from model.protocol.framing import Arrays, Frame, FrameDecoder, ProtocolError, encode_frame
 from model.protocol.wire import (
     ErrorInfo,
+    Place,
     Priority,
     Progress,
     Request,
     ack_frame,
     cancel_frame,
+    read_place,
     read_value,
     request_frame,
 )
@@ -88,6 +90,8 @@ class Pending:
     _owner: QObject | None
     cancelling: bool = False
     done: bool = False
+    at: Place | None = None
+    """Where the engine's run was when it made the answer that came last."""
     _cancelled_at: float = 0.0
     _acked: int = 0
     _asked_at: float = field(default_factory=time.monotonic)
@@ -297,6 +301,7 @@ class EngineClient(QObject):
 
     def _answer(self, pending: Pending, frame: Frame) -> None:
         header, message = frame.header, pending.message
+        pending.at = read_place(header.get("at"))
         try:
             if "result" in header:
                 self._end(pending, "result", read_value(header["result"], message.reply), frame.arrays)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from model.errors import NoModelError, NoRunError
 from model.jobs import Job
 from model.protocol.framing import Array
-from model.protocol.wire import Request
+from model.protocol.wire import Place, Request
 
 if TYPE_CHECKING:
     from model.loading import LoadedModel
@@ -46,6 +46,11 @@ class EngineContext:
         if self.run is None:
             raise NoRunError
         return self.run
+
+    @property
+    def place(self) -> Place | None:
+        """Where the run is; None without one."""
+        return None if self.run is None else (self.run.id, self.run.current)
 
     def empty_caches(self) -> None:
         """Gives back what memory can be given back without losing the model or the run."""

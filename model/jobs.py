@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from model.errors import CancelledError
 from model.protocol.export_requests import FilePart
 from model.protocol.framing import Arrays, Frame
-from model.protocol.wire import Asked, Lane, Priority, Progress, Request, event_frame, part_frame, progress_frame
+from model.protocol.wire import Asked, Lane, Place, Priority, Progress, Request, event_frame, part_frame, progress_frame
 
 PROGRESS_SECONDS = 0.05
 MAX_UNACKED_PARTS = 8
@@ -51,6 +51,7 @@ class Job:
         self.priority: Priority = asked.priority
         self.lane: Lane = asked.message.lane
         self.makes_files = asked.message.part is FilePart
+        self.at: Place | None = None  # where the run is that a view is answered of: it stays there meanwhile
         self.arrival = 0
         self.stop: Literal["", "cancelled", "superseded"] = ""
         self.acked = 0
@@ -102,7 +103,7 @@ class Job:
             while self._seq - self.acked >= MAX_UNACKED_PARTS:
                 self._host.wait_in(self, lambda: self._seq - self.acked < MAX_UNACKED_PARTS)
                 self.yield_point()
-        self._host.send(part_frame(self.id, self._seq, part, arrays))
+        self._host.send(part_frame(self.id, self._seq, part, arrays, at=self.at))
         self._seq += 1
 
 

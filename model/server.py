@@ -209,10 +209,11 @@ class Server:
         try:
             job.check_cancel()
             self._require_weights()
+            job.at = self._context.place if job.lane == "view" else None
             result, arrays = self._handlers[type(job.message)](self._context, job.message, job)
             if not isinstance(result, job.message.reply):
                 raise TypeError(f"{method} was answered with {type(result).__name__}")
-            return encode_frame(reply_frame(job.id, result, arrays)), None
+            return encode_frame(reply_frame(job.id, result, arrays, at=job.at)), None
         except PreemptedError:
             return None, None
         except DecoderscopeError as error:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.engine import EngineClient, Pending
     from model.protocol.export_requests import FilePart
     from model.protocol.framing import Array, Arrays
-    from model.protocol.wire import Progress, Request
+    from model.protocol.wire import Place, Progress, Request
 
 WAITING_PARTS = 32
 """Parts (1 MiB at most each) that may wait for the disk. The engine sends eight before it waits for acks, which it gets
@@ -47,9 +47,13 @@ class FileExport(QObject):
     _refused = Signal()  # the disk takes no more; from the writing thread
     _settled = Signal(object)  # list[Path] or ErrorInfo; from the writing thread
 
-    def __init__(self, engine: EngineClient, folder: Path, *, overwrite: bool, parent: QObject | None = None) -> None:
+    def __init__(
+        self, engine: EngineClient, folder: Path, *, overwrite: bool, place: Place | None = None,
+        parent: QObject | None = None,
+    ) -> None:  # fmt: skip
+        """`place`: where the run is that is exported; made of it anywhere else, it fails. None: wherever it is."""
         super().__init__(parent)
-        self._engine, self._folder, self._overwrite = engine, folder, overwrite
+        self._engine, self._folder, self._overwrite, self._place = engine, folder, overwrite, place
         self._items: queue.SimpleQueue[_Piece | ExportReply | ErrorInfo] = queue.SimpleQueue()
         self._waiting = 0
         self._thread = threading.Thread(target=self._write_all, name="export files", daemon=True)
@@ -108,7 +112,10 @@ class FileExport(QObject):
             self._pending.ack()
 
     def _on_reply(self, reply: ExportReply, _arrays: Arrays) -> None:
-        self._items.put(reply)
+        at = getattr(self._pending, "at", None)
+        moved = at is not None and self._place not in {None, at}
+        words = tr("The run has moved on since this was asked: export it again.")
+        self._items.put(ErrorInfo(code="run_moved", message=words) if moved else reply)
 
     def _on_progress(self, progress: Progress) -> None:
         self.progressed.emit(progress)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -14,10 +13,10 @@ from shiboken6 import isValid
 
 from app.frame.pages import EmptyState
 from app.i18n import tr
-from app.notify import QUIET_CODES, TAKEN_BACK
 from app.panels.in_sight import once_drawn
-from app.panels.veil import Veil, subject
-from app.state.lost_run import UNSERVED, no_model
+from app.panels.question import Question
+from app.panels.veil import Veil
+from app.state.lost_run import no_model
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
@@ -199,88 +198,39 @@ class Panel(QWidget):
     ) -> object:
         """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
         has been replaced; a newer request in the same `slot` replaces one that has not started. One that is taken back
-        otherwise is followed by a refresh, which asks again. What can't be had leaves what is drawn only where that was
-        an answer to the same, or the request is of no view: it has no slot, or is of a cell that the mouse is over. Why
-        is written over the panel, unless `on_error` `says` it."""
-        session = self.ctx.session
-        run_id = session.run_id
-        asked = (run_id, session.current_node, session.length, subject(message))
-
-        def failed(error: ErrorInfo) -> None:
-            self._missed(error, slot, asked)
-            self._fail(error, slot, asked, heard=says or self._newest[slot] != number)
-            (on_error or _ignore)(error)
-            self._taken_back(error, slot, number)
-
-        def replied(*args: Any) -> None:
-            self._serve(slot, asked)
-            on_reply(*args)
-
+        otherwise is followed by a refresh, which asks again; so is an answer that was made when the run had gone
+        elsewhere, for it is of that place (with neither slot nor `on_error` it is asked for again here). What can't be
+        had leaves what is drawn only where that was an answer to the same, or the request is of no view: it has no
+        slot, or is of a cell that the mouse is over. Why is written over the panel, unless `on_error` `says` it."""
         number = self._ask_count = self._newest[slot] = self._ask_count + 1
-
-        def guarded(call: OnReply | None, *, last: bool = False) -> Callable[..., None] | None:
-            if call is None:
-                return None
-
-            def answer(*args: Any) -> None:
-                if not isValid(self):
-                    return
-                if last:
-                    self._to_come.discard(number)
-                    self._answered(number)
-                if self.ctx.session.run_id == run_id:
-                    call(*args)
-
-            def paced(*args: Any) -> None:
-                self._clock.pace(partial(answer, *args))
-
-            return paced if last else answer
-
-        pending = self.ctx.engine.request(
-            message,
-            on_reply=guarded(replied, last=True),
-            on_part=guarded(on_part),
-            on_progress=guarded(on_progress),
-            on_error=guarded(failed, last=True),
-            slot=f"{self.panel_id}.{slot}" if slot else None,
-            priority=priority,
-        )
+        question = Question(
+            self, message, number, slot, on_reply, on_part=on_part, on_progress=on_progress, on_error=on_error,
+            priority=priority, says=says,
+        )  # fmt: skip
         self._to_come.add(number)
         if priority == "interactive":
             self._unanswered.add(number)
             if not self._late.isActive():
                 self._late.start()
-        return pending
+        return question.send()
 
     # machinery
 
-    def _missed(self, error: ErrorInfo, slot: str, asked: object) -> None:
-        views = bool(slot) and not slot.startswith("cell")
-        if error.code in UNSERVED and views and self._served.get(slot) != asked:
-            self.set_unserved(unserved=True)
-
     def _serve(self, slot: str, asked: object) -> None:
+        """An answer has come."""
         self._served[slot] = asked
         if self._failed.pop(slot, None) is not None:
             self._cover()
 
-    def _fail(self, error: ErrorInfo, slot: str, asked: tuple[object, ...], *, heard: bool) -> None:
+    def _fail(self, slot: str, error: ErrorInfo) -> None:
         """Something went wrong in the engine, of which only this panel hears."""
-        session = self.ctx.session
-        now = (session.run_id, session.current_node, session.length)
-        of_view = bool(slot) and not slot.startswith("cell")
-        if not heard and error.code not in UNSERVED | QUIET_CODES and of_view and asked[:3] == now:
-            self._failed[slot] = error
-            self._cover()
+        self._failed[slot] = error
+        self._cover()
 
     def _try_again(self) -> None:
         self._failed.clear()
         self._cover()
         self.mark(*(str(name) for name in self.watches))
-
-    def _taken_back(self, error: ErrorInfo, slot: str, number: int) -> None:
-        if slot and error.code in TAKEN_BACK and self._newest[slot] == number:  # by nothing of its own
-            self.mark("view")
 
     def mark(self, *names: str) -> None:
         """Notes that something this panel shows has changed; redrawn at the next frame it is visible."""
@@ -445,7 +395,3 @@ def _show_busy(empty: EmptyState, what: str, share: float, *, leads: bool) -> No
         empty.show_text("engine", what, share=share)
     else:
         empty.show_text("", "")
-
-
-def _ignore(*_args: Any) -> None:
-    """A view that could not be served (superseded, no run yet) leaves what was drawn."""

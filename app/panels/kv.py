@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.commands import Command
 from app.i18n import tr
+from app.notify import QUIET_CODES
 from app.panels.base import Changes, Need, Panel
 from app.panels.kv_contents import ContentsView
 from app.panels.kv_facts import (
@@ -250,7 +251,7 @@ class KvPanel(Panel):
     def _on_measure_error(self, error: ErrorInfo) -> None:
         self._measuring = None
         self._show_measuring()
-        if error.code != "cancelled":
+        if error.code not in QUIET_CODES:
             self.ctx.notify.engine_error(tr("The step without a cache was not measured"), error)
 
     def _fit_heads(self) -> None:

@@ -6,14 +6,15 @@ reply's fields as `result`; arrays travel beside either and are named in the req
 header of a request   {v, id, method, params, slot?, priority?}     app → engine
           a cancel    {v, cancel: id}                                app → engine
           an ack      {v, ack: id, seq}                              app → engine (one part of a file was written)
-          a reply     {v, id, result}                                engine → app, ends the request
+          a reply     {v, id, result, at?}                           engine → app, ends the request
           an error    {v, id, error: {code, message, details}}       engine → app, ends the request
-          a part      {v, id, seq, part}                             engine → app, any number before the reply
+          a part      {v, id, seq, part, at?}                        engine → app, any number before the reply
           progress    {v, id, progress: {what, done, total, unit}}   engine → app, any number before the reply
           an event    {v, event, data}                               engine → app, unasked
 
 `slot`: a newer request with the same slot replaces an older one that has not started (it ends with error code
-`superseded`). `priority`: "interactive" requests are served before "background" ones.
+`superseded`). `priority`: "interactive" requests are served before "background" ones. `at`: [run, node] where the run
+was when a view was answered: steps and seeks overtake views, so it need not be where it was when the view was asked.
 JSON has no NaN and no infinities: they travel as the strings "nan", "inf" and "-inf", and come back as numbers.
 """
 
@@ -34,6 +35,8 @@ Lane = Literal["model", "view", "light"]
 running one, `light` runs on a thread of its own and touches no weights."""
 
 Priority = Literal["interactive", "background"]
+Place = tuple[int, int]
+"""Where a run is: its id, and the node it is at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,16 +167,24 @@ def read_request(frame: Frame) -> Asked:
     return Asked(id=request_id, message=message, slot=slot, priority=priority, arrays=frame.arrays)
 
 
-def reply_frame(request_id: int, result: object, arrays: Arrays | None = None) -> Frame:
+def reply_frame(request_id: int, result: object, arrays: Arrays | None = None, *, at: Place | None = None) -> Frame:
     """The answer that ends a request."""
-    return _answer(request_id, "result", result, arrays)
+    return _answer(request_id, "result", result, arrays, at)
 
 
-def part_frame(request_id: int, seq: int, part: object, arrays: Arrays | None = None) -> Frame:
+def part_frame(
+    request_id: int, seq: int, part: object, arrays: Arrays | None = None, *, at: Place | None = None
+) -> Frame:
     """A piece of an answer, before the reply; `seq` counts from 0."""
-    frame = _answer(request_id, "part", part, arrays)
+    frame = _answer(request_id, "part", part, arrays, at)
     frame.header["seq"] = seq
     return frame
+
+
+def read_place(value: object) -> Place | None:
+    """The `at` of a header; None where there is none, or none that can be read."""
+    good = isinstance(value, list | tuple) and len(value) == 2 and all(type(each) is int for each in value)
+    return (value[0], value[1]) if good else None  # type: ignore[index] # checked above
 
 
 def progress_frame(request_id: int, progress: Progress) -> Frame:
@@ -201,8 +212,10 @@ def ack_frame(request_id: int, seq: int) -> Frame:
     return Frame(header={"v": PROTOCOL_VERSION, "ack": request_id, "seq": seq})
 
 
-def _answer(request_id: int, key: str, value: object, arrays: Arrays | None) -> Frame:
+def _answer(request_id: int, key: str, value: object, arrays: Arrays | None, at: Place | None = None) -> Frame:
     header = {"v": PROTOCOL_VERSION, "id": request_id, key: _plain(value)}
+    if at is not None:
+        header["at"] = list(at)
     return Frame(header=header, arrays=arrays or {})
 
 

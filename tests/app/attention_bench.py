@@ -60,6 +60,7 @@ class Asked:
     on_part: Callable[..., None] | None
     on_error: Callable[..., None] | None
     slot: str | None
+    at: tuple[int, int] | None = None
 
 
 class Handle:
@@ -73,6 +74,11 @@ class Handle:
 
     def ack(self) -> None:
         """Nobody waits for it."""
+
+    @property
+    def at(self) -> tuple[int, int] | None:
+        """Where the run was when it was answered."""
+        return self._asked.at
 
 
 @dataclass(eq=False)
@@ -89,6 +95,7 @@ class InProcessEngine(QObject):
         super().__init__()
         self.state, self.message, self.busy, self.hello = "ready", "", False, None
         self.length = 0
+        self.place: tuple[int, int] | None = None
         self.asked: list[Request] = []
         self.held = False
         self._queue: list[Asked] = []
@@ -178,6 +185,7 @@ class InProcessEngine(QObject):
 
     def _serve(self, asked: Asked) -> None:
         message = asked.message
+        asked.at = self.place
         reply: object
         arrays: dict[str, NDArray[Any]] = {}
         if isinstance(message, ask.GetMatrix):

@@ -232,3 +232,21 @@ def test_a_failure_of_a_run_that_is_gone_covers_nothing(qtbot: QtBot, bench: Ben
     qtbot.wait(60)
     assert panel._empty is None
     let(qtbot, bench, panel)
+
+
+def test_an_answer_of_another_place_of_the_run_is_not_taken_for_this_one(qtbot: QtBot, bench: Bench) -> None:
+    """A seek overtakes a view in the engine, or is under way when it is asked: back and forth in a moment, the matrix
+    of the shorter path stood for the longer one for good."""
+    panel = held(qtbot, bench)
+    here = (bench.session.run_id or 0, bench.session.current_node)
+    bench.engine.place = (here[0], here[1] - 1)
+    bench.selection.set_stage("raw")
+    qtbot.waitUntil(lambda: any(isinstance(asked.message, GetMatrix) for asked in bench.engine._queue))
+    bench.engine.held = False
+    bench.engine.seed = 5  # what it would draw of there
+    bench.engine.release()
+    assert panel.main.heat.value_of(CELL) is None
+    bench.engine.place, bench.engine.seed = here, 0
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: panel.main.heat.value_of(CELL) == float(bench.engine.matrix(bench.selection.view)[CELL]))
+    qtbot.waitUntil(lambda: not panel.side.grid.missing())
