@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal
 
 from app.i18n import tr
+from app.state.aside import Aside
 from app.state.example import point_at_example
 from app.state.lost_run import LostRun
 from app.state.model_desk import EngineStatus, ModelDesk
@@ -67,7 +68,7 @@ class Session(QObject):
         super().__init__(parent)
         self.engine, self.selection, self.settings, self.notify = engine, selection, settings, notify
         self.prefilled_text = ""
-        self.under_way = UnderWay(self)
+        self.under_way, self.aside = UnderWay(self), Aside(self)
         self.desk = ModelDesk(engine, settings, notify, self.under_way, self)
         self.prompt = PromptState(engine, self)
         self.sampling = SamplerState(engine, self)

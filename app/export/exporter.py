@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.context import AppContext
     from app.export.dialog import ExportDialog
     from app.panels.base import Panel
+    from app.state.aside import Task
     from model.protocol.wire import ErrorInfo
 
 Size = tuple[float, float]
@@ -134,6 +135,7 @@ class Exporter(QObject):
         self.running: FileExport | PanelExport | None = None
         self.toast: Toast | None = None
         self._panel: Panel | None = None
+        self._task: Task | None = None
 
     @classmethod
     def shared(cls, ctx: AppContext) -> Exporter:
@@ -181,7 +183,9 @@ class Exporter(QObject):
             self._begin(made)
             made.start(want.formats, want.stem)
         else:
-            export = FileExport(self.ctx.engine, folder, overwrite=overwrite, parent=self)
+            session = self.ctx.session
+            place = None if session.busy else (session.run_id or 0, session.current_node)  # tokens may be coming
+            export = FileExport(self.ctx.engine, folder, overwrite=overwrite, place=place, parent=self)
             self._begin(export)
             export.start(message)
 
@@ -198,6 +202,8 @@ class Exporter(QObject):
 
     def _begin(self, export: FileExport | PanelExport) -> None:
         self.running = export
+        self._task = self.ctx.session.aside.begin(tr("Exporting"), self.cancel)
+        export.progressed.connect(self._task.tell)
         export.finished.connect(self._on_finished)
         export.failed.connect(self._on_failed)
         self.ctx.notify.say(tr("Exporting …"))
@@ -231,6 +237,9 @@ class Exporter(QObject):
         self.ended.emit([])
 
     def _end(self) -> Panel | None:
+        if self._task is not None:
+            self._task.end()
+            self._task = None
         if self.running is not None:
             self.running.deleteLater()
             self.running = None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
     from model.protocol.engine_requests import SelfCheckReply
     from model.protocol.values import MemoryInfo
+    from model.protocol.wire import Progress
 
 PROGRESS_AFTER_MS = 400
 MESSAGE_MS = 12_000
@@ -85,7 +86,8 @@ class StatusLine(QStatusBar):
         self.cancel = QPushButton()
         self.cancel.setProperty("compact", True)
         self.cancel.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.cancel.clicked.connect(lambda: commands.run("run.stop"))
+        self.cancel.clicked.connect(self._cancel)
+        self._commands = commands
         self.message = ElidedLabel()
         self.check = QLabel()
         for label in (self.engine, self.memory, self.shape, self.what, self.check):
@@ -145,7 +147,16 @@ class StatusLine(QStatusBar):
     def bind(self, session: Session) -> None:
         """Shows this session from now on."""
         self._session = session
+        session.aside.changed.connect(self.refresh)
         self.refresh()
+
+    def _cancel(self) -> None:
+        """Stops what is told."""
+        session = self._session
+        if session is not None and not session.busy and session.aside.newest is not None:
+            session.aside.newest.cancel()
+        else:
+            self._commands.run("run.stop")
 
     def say(self, text: str) -> None:
         """The last message; it fades after a while."""
@@ -180,7 +191,7 @@ class StatusLine(QStatusBar):
             place = "" if model.recorded else str(model.device)
             self.shape.setText(" · ".join(x for x in (place, tr("{n} layers", n=model.n_layers), heads, kv) if x))
         self._refresh_check(session)
-        if session.busy and (session.progress or session.progress_title):
+        if self._told(session) is not None:
             if self.bar.isVisible():
                 self._show_progress()
             elif not self._delay.isActive():
@@ -190,6 +201,15 @@ class StatusLine(QStatusBar):
             for widget in self._progress:
                 widget.hide()
         self._fit()
+
+    @staticmethod
+    def _told(session: Session) -> tuple[str, Progress | None] | None:
+        """What is under way, and how far; the session's own before what is beside it."""
+        if session.busy:
+            told = bool(session.progress or session.progress_title)
+            return (session.progress_title, session.progress) if told else None
+        task = session.aside.newest
+        return None if task is None else (task.title, task.progress)
 
     def _refresh_check(self, session: Session) -> None:
         reply, red = session.self_check, self._theme.palette.red.name()
@@ -208,11 +228,11 @@ class StatusLine(QStatusBar):
         )
 
     def _show_progress(self) -> None:
-        session = self._session
-        if session is None or not session.busy:
+        told = self._told(self._session) if self._session is not None else None
+        if told is None:
             return
-        progress = session.progress
-        what = progress.what or session.progress_title if progress else session.progress_title
+        title, progress = told
+        what = progress.what or title if progress else title
         if what.casefold() == self.engine.text().casefold():
             what = ""  # the engine's words at the left say it
         if progress:

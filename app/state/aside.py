@@ -1,0 +1,55 @@
+"""What is under way beside the session's own work and can be stopped: an export, the drawing of all heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+if TYPE_CHECKING:
+    from model.protocol.wire import Progress
+
+
+@dataclass(eq=False)
+class Task:
+    """One such thing: what it is in words, how to stop it, how far it is where that is known."""
+
+    title: str
+    cancel: Callable[[], object]
+    _aside: Aside
+    progress: Progress | None = None
+
+    def tell(self, progress: Progress) -> None:
+        """How far it is."""
+        self.progress = progress
+        self._aside.changed.emit()
+
+    def end(self) -> None:
+        """It is over; said twice is said once."""
+        if self in self._aside.tasks:
+            self._aside.tasks.remove(self)
+            self._aside.changed.emit()
+
+
+class Aside(QObject):
+    """Any number of them; the newest is the one that is told."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.tasks: list[Task] = []
+
+    @property
+    def newest(self) -> Task | None:
+        """The one that was begun last."""
+        return self.tasks[-1] if self.tasks else None
+
+    def begin(self, title: str, cancel: Callable[[], object]) -> Task:
+        """Something has begun; whoever began it ends it."""
+        task = Task(title, cancel, self)
+        self.tasks.append(task)
+        self.changed.emit()
+        return task
