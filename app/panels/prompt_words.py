@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from app.amounts import size
+from app.amounts import size, tokens
 from app.i18n import tr
 from app.plain import one_line, unseen
 from app.state.on_screen import other_text
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 OTHER_TEXT = "other text"
 EMPTY = "emptied"
-BRIEF = 16
-"""Letters of the run's text beside two buttons in the standard layout."""
+TOO_MANY = "too many"
+BRIEF, BRIEFEST = 16, 8
+"""Letters of the run's text beside two buttons in the standard layout, and in a window of 1000 px."""
 
 
 def count_texts(session: Session) -> tuple[str, ...]:
@@ -31,18 +32,10 @@ def count_texts(session: Session) -> tuple[str, ...]:
     left = session.model.n_ctx - n
     kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
     amounts = {"n": f"{n:,}", "bytes": size(kept), "left": f"{left:,}"}
-    if left < 0:
-        amounts["over"] = f"{-left:,}"
+    if left < 0:  # how many are too many is the first of the notices
         if 0 < budget < kept:
-            return (
-                tr("{n} tokens need {bytes} of {budget}: {over} too many", budget=size(budget), **amounts),
-                tr("{n} tokens: {over} too many", **amounts),
-            )
-        return (
-            tr("{n} tokens take {bytes}: {over} too many for the context", **amounts),
-            tr("{n} tokens: {over} too many for the context", **amounts),
-            tr("{n} tokens: {over} too many", **amounts),
-        )
+            return (tr("{n} tokens need {bytes} of {budget}", budget=size(budget), **amounts), tokens(n))
+        return (tr("{n} tokens · KV + views {bytes}", **amounts), tokens(n))
     if n and 0 < budget < kept:
         return (
             tr("{n} tokens need {bytes} of {budget} and leave {left}", budget=size(budget), **amounts),
@@ -65,16 +58,32 @@ def loss_text(session: Session, *, follows: bool) -> str:
     return tr("{h} nats/token · perplexity {p}", h=f"{entropy:.2f}", p=f"{perplexity:,.1f}")
 
 
+def too_many(session: Session) -> tuple[str, ...]:
+    """That the text has more tokens than the model takes, then shorter for less room; empty where it has not."""
+    prompt, model = session.prompt, session.model
+    if model is None or prompt.notice or not session.prompt_text or prompt.count <= model.n_ctx:
+        return ()
+    over = tokens(prompt.count - model.n_ctx)
+    return (
+        tr("{tokens} too many for the context of {n_ctx}: shorten the text", tokens=over, n_ctx=f"{model.n_ctx:,}"),
+        tr("{tokens} too many for the context", tokens=over),
+        tr("{tokens} too many", tokens=over),
+    )
+
+
 def notices(session: Session, *, follows: bool, shows_all: bool) -> list[Notice]:
     """What is to be noticed, what matters most first. `follows`: the run is of the text in the box; `shows_all`:
     whether the box shows all of it."""
     found = []
+    if over := too_many(session):
+        found.append(Notice(key=TOO_MANY, texts=over, voice="red"))
     if text := other_text(session):
-        quoted = f"\u2039{text}\u203a"
-        brief = f"\u2039{one_line(text, BRIEF)}\u203a"
+        quoted, brief, briefest = (f"\u2039{one_line(text, n)}\u203a" for n in (len(text), BRIEF, BRIEFEST))
         words = (tr("The panels show the run of: {text}", text=quoted), tr("run of {text}", text=quoted),
-                 tr("run of {text}", text=brief), brief)  # fmt: skip
-        if session.can_run and not session.busy and session.prompt_text:
+                 tr("run of {text}", text=brief), tr("run of {text}", text=briefest))  # fmt: skip
+        if over:  # what a button would run is refused
+            found.append(Notice(key=OTHER_TEXT, texts=words))
+        elif session.can_run and not session.busy and session.prompt_text:
             action = (tr("Prefill"), tr("Run the model on the text in the box"))
             found.append(Notice(key=OTHER_TEXT, texts=words, action=action))
         elif not session.prompt_text and not session.busy:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from app.i18n import tr
@@ -23,16 +23,17 @@ HEIGHT, SIDES, RADIUS = 20, 6, 4
 @dataclass(frozen=True, kw_only=True)
 class Notice:
     """`key`: what it is about. `texts`: the sentence, then shorter ones for less room. `action`: the words of its
-    button and what they mean, where it has one."""
+    button and what they mean, where it has one. `voice`: red is what stands in the way of going on."""
 
     key: str
     texts: tuple[str, ...]
     action: tuple[str, str] | None = None
+    voice: Literal["accent", "red"] = "accent"
 
 
 class NoticeLine(QWidget):
     """A tinted line; hidden while there is nothing to say. `wanted` carries the key of the notice whose button was
-    pressed. The notice in sight stays when others come or go."""
+    pressed. The notice in sight stays when others come or go, but a red one that is new comes before it."""
 
     wanted = Signal(str)
 
@@ -62,7 +63,10 @@ class NoticeLine(QWidget):
     def set_notices(self, notices: Sequence[Notice]) -> None:
         """All there is to say, what matters most first."""
         if tuple(notices) != self.notices:
-            self.notices = tuple(notices)
+            before, self.notices = {notice.key for notice in self.notices}, tuple(notices)
+            red = next((notice for notice in self.notices if notice.voice == "red"), None)
+            if red is not None and red.key not in before:
+                self._key = red.key
             self._show()
 
     @property
@@ -81,11 +85,17 @@ class NoticeLine(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._theme.palette.accent_tint)
-        painter.drawRoundedRect(QRectF(self.rect()), RADIUS, RADIUS)
+        colours, red = self._theme.palette, self._red
+        painter.setPen(QPen(colours.red, 1) if red else Qt.PenStyle.NoPen)
+        painter.setBrush(colours.red_tint if red else colours.accent_tint)
+        inset = 0.5 if red else 0
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(inset, inset, -inset, -inset), RADIUS, RADIUS)
 
     # inside
+
+    @property
+    def _red(self) -> bool:
+        return self.shown is not None and self.shown.voice == "red"
 
     def _turn(self) -> None:
         at = next((at for at, notice in enumerate(self.notices) if notice.key == self._key), -1)
@@ -109,6 +119,7 @@ class NoticeLine(QWidget):
         self.turn.setText(tr("{n} of {all} ›", n=at + 1, all=len(self.notices)))
         self.setToolTip(plain_tip(self.text()))
         self.setAccessibleName(notice.texts[0])
+        self._colour()
         self._fit()
 
     def _fit(self) -> None:
@@ -129,4 +140,10 @@ class NoticeLine(QWidget):
         low = f"min-height: {px(HEIGHT) - 4}px; max-height: {px(HEIGHT) - 4}px; padding: 0 6px; border-radius: 3px;"
         for button in (self.action, self.turn):
             button.setStyleSheet(f"{low} font-size: {self._theme.font('hint').pixelSize()}px;")
+        self._colour()
         self._fit()
+
+    def _colour(self) -> None:
+        """Read on its ground: red words on a red ground would not be."""
+        self.sentence.setStyleSheet(f"color: {self._theme.palette.text.name()};" if self._red else "")
+        self.update()

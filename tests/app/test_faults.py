@@ -192,7 +192,7 @@ def test_what_a_prompt_will_keep_is_shown_and_is_what_the_engine_estimates(
         return f"{panel.count.text()}\n{panel.notices.text()}"  # the second has what is longer than a line of the first
 
     session.set_prompt("ab" * 40)
-    qtbot.waitUntil(lambda: " take " in said() and "too many" in panel.count.text(), timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: "KV + views" in said() and "too many" in panel.notices.text(), timeout=TIMEOUT)
     session.facts.set_memory(replace(fake_engine.MEMORY, budget=100))
     session.set_prompt("abc" * 40)
     qtbot.waitUntil(lambda: " need " in said() and "of 100 B" in said(), timeout=TIMEOUT)

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.main import Application
 from app.plain import unseen
 from app.session import Session
+from app.widgets.notice_line import NoticeLine
 from tests.app.shell import TIMEOUT, close_window, window_with
 from tests.model.checkpoint import files
 
@@ -96,9 +97,10 @@ def test_the_tokens_keep_four_rows_whatever_is_to_be_noticed(live: Application, 
         return not session.prompt.stale and said == keys and line.isVisible() == bool(keys)
 
     for text, expected in (
-        ("a b c d e f g h " * 20, ["other text"]),
-        ("a\u202e \U000e0041 b " * 40, ["other text", "unseen"]),
-        ("x\u200b" * 30_000, ["other text", "unseen", "listed"]),
+        ("a b c d e f g h " * 5, ["other text"]),
+        ("a b c d e f g h " * 20, ["too many", "other text"]),
+        ("a\u202e \U000e0041 b " * 40, ["too many", "other text", "unseen"]),
+        ("x\u200b" * 30_000, ["too many", "other text", "unseen", "listed"]),
         ("", ["emptied"]),
     ):
         session.set_prompt(text)
@@ -119,6 +121,35 @@ def test_the_tokens_keep_four_rows_whatever_is_to_be_noticed(live: Application, 
                 QTest.mouseClick(line.turn, Qt.MouseButton.LeftButton)
     QTest.mouseClick(line.action, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: settled([]) and "perplexity" in panel.count.text())
+
+
+def test_more_tokens_than_the_model_takes_are_told_first_in_red_and_prefill_is_not_offered(
+    live: Application, qtbot: QtBot
+) -> None:
+    session, panel = session_of(live), prompt_panel(live)
+    line, model = panel.notices, session.model
+    assert model is not None
+    session.set_prompt("another text")
+    qtbot.waitUntil(lambda: not session.prompt.stale and line.action.isVisible())
+    assert line.action.text() == "Prefill" and ground(line) == live.theme.palette.accent_tint
+    session.set_prompt("a " * model.n_ctx)
+    qtbot.waitUntil(
+        lambda: not session.prompt.stale and [n.key for n in line.notices][:2] == ["too many", "other text"]
+    )
+    assert all("run of" in text for text in line.notices[1].texts)  # also where there is room for little of it
+    over = session.prompt.count - model.n_ctx
+    assert line.shown is line.notices[0] and line.sentence.text().startswith(f"{over:,} tokens too many")
+    assert ground(line) == live.theme.palette.red_tint and not line.action.isVisible()
+    assert panel.count.text().startswith(f"{session.prompt.count:,} tokens") and "too many" not in panel.count.text()
+    QTest.mouseClick(line.turn, Qt.MouseButton.LeftButton)
+    assert line.shown is line.notices[1] and "run of" in line.sentence.text() and not line.action.isVisible()
+    assert ground(line) == live.theme.palette.accent_tint
+    session.set_prompt("another text")
+    qtbot.waitUntil(lambda: [notice.key for notice in line.notices] == ["other text"] and line.action.isVisible())
+
+
+def ground(line: NoticeLine) -> QColor:
+    return line.grab().toImage().pixelColor(line.width() // 2, 2)
 
 
 def test_a_notice_beside_the_loss_is_turned_to_it(live: Application, qtbot: QtBot) -> None:

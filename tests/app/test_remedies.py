@@ -59,7 +59,7 @@ def test_a_prompt_longer_than_the_context_is_refused_before_anything_runs(live: 
     run, n_ctx = session.run_id, session.model.n_ctx
     type_prompt(session, "in the end " * n_ctx, qtbot)
     [panel] = [dock.panel for dock in live.window.docks.values() if isinstance(dock.panel, PromptPanel)]
-    qtbot.waitUntil(lambda: "too many for the context" in panel.count.text(), timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: "too many for the context" in panel.notices.text(), timeout=TIMEOUT)
     session.prefill()
     assert not session.busy and session.run_id == run
     [dialog] = sheets(live)
