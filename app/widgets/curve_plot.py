@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.i18n import tr
 from app.widgets.cursor_plot import CursorPlot
+from app.widgets.curve_band import Band, band, outlines
+from app.widgets.stroke import stroke
 from app.widgets.ticks import short, ticks
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ LEGEND_MARK, LEGEND_GAP, MARK_GAP = 13.0, 14.0, 5.0
 SHORT_MARK, SHORT_GAP = 9.0, 8.0
 """Px of the line before a name in the legend, between its entries, and from line to name; the first two where it is
 narrow."""
+PALE, BAND_LINE = 0.28, 1.3
+"""Opacity of the band from lowest to highest, and px of the line of means over it, where positions share pixels."""
 VEIL = 0.6
 """How much of what is ahead of the current position is hidden."""
 
@@ -55,6 +59,7 @@ class CurvePlot(CursorPlot):
         self._ahead: int | None = None
         self.message = ""
         self._lines: dict[int, list[QPolygonF]] = {}
+        self._bands: dict[int, tuple[Band, list[QPolygonF]]] = {}
         self._lines_key: object = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
 
@@ -63,6 +68,7 @@ class CurvePlot(CursorPlot):
     def set_series(self, series: Sequence[Series]) -> None:
         self._series = tuple(series)
         self._lines_key = None
+        self._tell_band()
         self.update()
 
     def set_message(self, text: str) -> None:
@@ -141,7 +147,17 @@ class CurvePlot(CursorPlot):
     def minimumSizeHint(self) -> QSize:
         return QSize(100, self._theme.px(64))
 
+    @property
+    def is_banded(self) -> bool:
+        """Whether there are more positions than pixels: each pixel's mean is drawn then, and pale from its lowest to
+        its highest value."""
+        return self.count > max(1, int(self.plot_rect().width()))
+
     # events
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._tell_band()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter, plot = QPainter(self), self.plot_rect()
@@ -155,12 +171,15 @@ class CurvePlot(CursorPlot):
         self._paint_legend(painter, metrics)
         if not self.count:
             return
-        for series in self._series:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, not self._crowded(plot))
-            painter.setPen(self._pen(series, plot))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            for line in self._lines_of(series, plot, high):
-                painter.drawPolyline(line)
+        if self.is_banded:
+            self._paint_bands(painter, plot, high)
+        for series in reversed(self._series):  # the first is over the others
+            if not self.is_banded:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, not self._crowded(plot))
+                painter.setPen(self._pen(series, plot))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                for line in self._lines_of(series, plot, high):
+                    painter.drawPolyline(line)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             self._paint_dots(painter, series, plot, high)
         if self._ahead is not None and self._ahead < self.count:
@@ -170,6 +189,29 @@ class CurvePlot(CursorPlot):
             painter.fillRect(QRectF(left, plot.top(), plot.right() - left, plot.height()), veil)
 
     # inside
+
+    def _tell_band(self) -> None:
+        each = self.count / max(1, int(self.plot_rect().width()))
+        words = tr("Line: the mean of {n} positions a pixel. Pale: from the lowest to the highest.", n=f"{each:.2g}")
+        self.setToolTip(words if self.is_banded else "")
+
+    def _paint_bands(self, painter: QPainter, plot: QRectF, high: float) -> None:
+        found = [(series, self._band_of(series, plot, high)) for series in reversed(self._series)]
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for series, (_band, areas) in found:
+            colour = QColor(getattr(self._theme.palette, series.colour))
+            colour.setAlphaF(PALE)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colour)
+            for area in areas:
+                painter.drawPolygon(area)
+        for series, (means, _areas) in found:
+            colour = getattr(self._theme.palette, series.colour)
+            style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+            pen = QPen(colour, BAND_LINE, style, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
+            for run in means.runs():
+                x = plot.left() + means.middle[run] * plot.width()
+                stroke(painter, x, plot.bottom() - means.mean[run] / high * plot.height(), pen)
 
     def _crowded(self, plot: QRectF) -> bool:
         return plot.width() / max(self.count, 1) < CROWDED
@@ -244,21 +286,35 @@ class CurvePlot(CursorPlot):
         painter.drawText(unit, self._unit)
         for series, x in zip(self._series, places, strict=True):
             style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+            y, pale = baseline - metrics.xHeight() / 2, QColor(getattr(colours, series.colour))
+            if self.is_banded:
+                pale.setAlphaF(PALE)
+                painter.fillRect(QRectF(x, y - 4, mark, 8), pale)
             painter.setPen(QPen(getattr(colours, series.colour), 2, style))
-            y = baseline - metrics.xHeight() / 2
             painter.drawLine(QPointF(x, y), QPointF(x + mark, y))
             painter.setPen(colours.secondary)
             painter.drawText(QPointF(x + mark + MARK_GAP, baseline), series.name)
 
     def _lines_of(self, series: Series, plot: QRectF, high: float) -> list[QPolygonF]:
         """Kept until data or size change: a hover redraws lines it need not make again."""
-        key = (plot.getRect(), high, self.count)
-        if self._lines_key != key:
-            self._lines_key = key
-            self._lines = {}
+        self._look_again(plot, high)
         if id(series) not in self._lines:
             self._lines[id(series)] = polylines(series.values, plot, high, self.count)
         return self._lines[id(series)]
+
+    def _band_of(self, series: Series, plot: QRectF, high: float) -> tuple[Band, list[QPolygonF]]:
+        """Kept as the lines are."""
+        self._look_again(plot, high)
+        if id(series) not in self._bands:
+            found = band(series.values, self.count, int(plot.width()))
+            self._bands[id(series)] = found, outlines(found, plot, high)
+        return self._bands[id(series)]
+
+    def _look_again(self, plot: QRectF, high: float) -> None:
+        key = (plot.getRect(), high, self.count)
+        if self._lines_key != key:
+            self._lines_key = key
+            self._lines, self._bands = {}, {}
 
     def _paint_dots(self, painter: QPainter, series: Series, plot: QRectF, high: float) -> None:
         dense = plot.width() / max(self.count, 1) < DOT_SPACING

@@ -22,6 +22,7 @@ from app.widgets.bar_plot import BarPlot
 from app.widgets.bar_table import BarTable
 from app.widgets.candidate_table import TOKEN_BRIEF, TOKEN_LEAST, CandidateTable, probability
 from app.widgets.cdf_plot import CdfPlot
+from app.widgets.curve_band import band
 from app.widgets.curve_plot import MARK_GAP, CurvePlot, Series, extremes
 from app.widgets.data_table import Column, DataTable
 from app.widgets.growth_plot import BESIDE, DOT, Growth, GrowthPlot
@@ -142,6 +143,42 @@ def test_a_steps_probability_is_the_figure_of_the_candidates(qtbot: QtBot, theme
     assert said == ["0.500", "0.031", "1e-03", "5e-08", "3e-120", "0"] == [probability(p, 3) for p in ps]
     metrics = QFontMetricsF(theme.font("table"))
     assert table.columnWidth(2) + 1 >= max(map(metrics.horizontalAdvance, said)) + 6
+
+
+@given(st.lists(st.floats(0, 100, width=32) | st.just(math.nan), min_size=1, max_size=600), st.data())
+def test_a_band_has_the_lowest_the_mean_and_the_highest_of_every_pixel(
+    values: list[float], data: st.DataObject
+) -> None:
+    count = len(values) + data.draw(st.integers(0, 50))
+    bins = data.draw(st.integers(1, count))
+    found = band(np.array(values, np.float32), count, bins)
+    at = [[v for i, v in enumerate(values) if i * bins // count == each and not math.isnan(v)] for each in range(bins)]
+    assert np.isnan(found.mean).tolist() == [not each for each in at]
+    for name, of in (("low", min), ("high", max), ("mean", lambda each: math.fsum(each) / len(each))):
+        got = getattr(found, name)
+        assert got[~np.isnan(got)] == pytest.approx([of(each) for each in at if each], rel=1e-9)
+    shown = np.concatenate([found.mean[run] for run in found.runs()]) if found.runs() else np.empty(0)
+    assert np.isfinite(shown).all() and len(shown) == sum(map(bool, at))
+
+
+def test_a_long_curves_entropy_is_read_over_the_surprisal(qtbot: QtBot, theme: Theme) -> None:
+    plot = CurvePlot(theme, label="Entropy and surprisal")
+    qtbot.addWidget(plot)
+    plot.resize(260, 112)
+    rng = np.random.default_rng(3)
+    entropy, surprisal = (rng.exponential(2, 2178).astype(np.float32) for _ in range(2))
+    plot.set_series((Series(name="a", values=entropy), Series(name="b", values=surprisal, colour="secondary")))
+    plot.show()
+    assert plot.is_banded and "9.8 positions" in plot.toolTip()
+    rect, picture = plot.plot_rect(), plot.grab().toImage()
+    accent, solid = theme.palette.accent, 0
+    columns = range(math.ceil(rect.left()) + 2, int(rect.right()) - 2)
+    for x in columns:
+        pixels = (picture.pixelColor(x, y) for y in range(math.ceil(rect.top()), int(rect.bottom())))
+        solid += any(abs(p.red() - accent.red()) < 40 and abs(p.blue() - accent.blue()) < 40 for p in pixels)
+    assert solid > 0.9 * len(columns)
+    plot.set_series((Series(name="a", values=entropy[:100]),))
+    assert not plot.is_banded and not plot.toolTip()
 
 
 def test_a_layout_off_the_scale_says_so_beside_the_plot(qtbot: QtBot, theme: Theme) -> None:
