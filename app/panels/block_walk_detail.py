@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.notify import QUIET_CODES
-from app.panels.block_walk_cell import ResultMap, Shown, cell_parts, copied
+from app.panels.block_walk_cell import ResultMap, Shown, bar_texts, cell_forms, cell_parts, copied, readout_room
 from app.panels.block_walk_head import LOW, VERY_LOW, DetailHead
 from app.panels.block_walk_list import HEIGHT, WIDTH, SideList
 from app.panels.block_walk_words import (
@@ -22,7 +22,7 @@ from app.panels.block_walk_words import (
     cell_names,
     parts_title,
 )
-from app.widgets.colour_bar import BarText, scale_words, with_ends
+from app.widgets.colour_bar import with_ends
 from app.widgets.folding import Floats, Folded, fold
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options, dress_axis
@@ -43,9 +43,8 @@ LIST_GAP = 10
 LEAST_BESIDE, LEAST_PICTURE = 150, 124
 """Px at 100 % text of a picture that has the list at its side, and of the narrowest one."""
 LEAST_HEIGHT, LEAST_AXES = 62, 70
-LEAST_ROW, OVERHANG, LEAST_READOUT = 16, 60, 190
-"""Px at 100 % text of a row of cells however long the tokens over it are, of what these take beside it, and of the
-readout beside the words of the decode line: one token or dimension and a value."""
+LEAST_ROW, OVERHANG = 16, 60
+"""Px at 100 % text of a row of cells however long the tokens over it are, and of what these take beside it."""
 FEW_LINES = 150
 """Px at 100 % text: under it a row is folded to fewer, longer lines, so that there is room for dimension numbers."""
 
@@ -276,7 +275,7 @@ class DetailView(QWidget):
         self.heat.row_axis.always = shape[0] - 1 if self.folded is not None and shape[0] > 1 else None
         # Where it is low, a folded row needs its room more than the numbers of its lines: the readout has them.
         axes = self.folded is None or self.heat.height() >= self._ctx.theme.px(LEAST_AXES)
-        self._dress(axes=axes, keys=len(cols) if shape[0] == 1 else 0)
+        self._dress(shape, axes=axes, keys=len(cols) if shape[0] == 1 else 0)
         if self.heat.shape != shape:
             self.heat.clear()
             self.heat.set_shape(*shape)
@@ -288,12 +287,14 @@ class DetailView(QWidget):
         named = cell_names(self._axis(rows=True), rows, shape[0]), cell_names(self._axis(rows=False), cols, shape[1])
         self.table.blocks.set_matrix(shape, named[0][0], named[1][0], numbered=(named[0][1], named[1][1]))
 
-    def _dress(self, *, axes: bool, keys: int) -> None:
+    def _dress(self, shape: tuple[int, int], *, axes: bool, keys: int) -> None:
         """`keys`: of one row, that has the tokens it is about over it, whole: they slant less where cells are wide."""
         theme, heat = self._ctx.theme, self.heat
         over = theme.px(LEAST_ROW) if keys else 0.0
+        said = readout_room(theme, self.shown.op if self.shown else None, self._axes(), shape)
         heat.options = Options(
-            square=False, axes=axes, over_least=over, key_beside=LEAST_READOUT, readout=not self._above(),
+            square=False, axes=axes, over_least=over, readout=not self._above(),
+            key_beside=said,
             ruler_share=0.34 if self._under else Options.ruler_share,
         )  # fmt: skip
         dress_axis(heat.col_axis, heat.options)
@@ -308,13 +309,7 @@ class DetailView(QWidget):
         """`beyond`: there are values outside the levels."""
         name = colormap_for(self._ctx.settings.panel("attention").get("colormap", "viridis"), signed=levels.signed)
         self.heat.set_lut(with_ends(lut(name)) if beyond else lut(name))
-        words = scale_words(levels.scale, fixed=False)
-        if beyond:
-            words += f" · {tr('beyond it: dark')}"
-        if pooled:
-            words += f" · {tr('strongest of each pixel')}"
-        middle = float(levels.value(np.array([0.5]))[0])
-        self.heat.set_bar(BarText(values=(levels.low, middle, levels.high), scale=words, beyond=beyond))
+        self.heat.set_bars(bar_texts(levels, pooled=pooled, beyond=beyond))
 
     def _show_list(self) -> None:
         assert self.shown is not None
@@ -336,6 +331,9 @@ class DetailView(QWidget):
             return op.parts_rows if rows else op.parts_cols
         return op.rows if rows else op.cols
 
+    def _axes(self) -> tuple[WalkAxis, WalkAxis]:
+        return self._axis(rows=True), self._axis(rows=False)
+
     def _point(self) -> None:
         """The line that says what the cell pointed at is."""
         parts = self._cell_parts()
@@ -351,8 +349,9 @@ class DetailView(QWidget):
         until a cell is pointed at."""
         if self.head.folded and self.heat.hovered is None and not self.heat.hasFocus():
             return list(self.stats.forms())
-        parts = tuple(self._cell_parts())
-        return [parts, tuple((text.replace("   ", " "), voice) for text, voice in parts)]
+        if self.shown is None:
+            return []
+        return cell_forms(self.heat, self.shown.op, self._axes(), self.folded)
 
     def _above(self) -> bool:
         """Whether the line of the statistics has the readout as well: a low picture has no line for it."""
@@ -361,7 +360,7 @@ class DetailView(QWidget):
     def _cell_parts(self) -> list[Part]:
         if self.shown is None:
             return []
-        return cell_parts(self.heat, self.shown.op, (self._axis(rows=True), self._axis(rows=False)), self.folded)
+        return cell_parts(self.heat, self.shown.op, self._axes(), self.folded)
 
     def _on_hover(self, row: int, col: int) -> None:
         self._point()

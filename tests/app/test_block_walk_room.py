@@ -13,12 +13,14 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.panels.block_walk import BlockWalkPanel
+from app.panels.block_walk_cell import bar_texts
 from app.panels.block_walk_words import brief_formula
 from app.widgets import heatmap_columns
 from app.widgets.folding import fold
-from app.widgets.heatmap_paint import axis_labels
+from app.widgets.heatmap_paint import axis_labels, shown_readout
 from app.widgets.op_cards import INFO, PADDING, Card
 from app.widgets.readout import parts_width
+from model.colormaps import Levels
 from tests.app.walk_bench import ids, settled, shown
 
 
@@ -252,6 +254,35 @@ def test_the_lowest_view_gives_the_statistics_line_to_its_picture(qtbot: QtBot, 
     panel._choose(ids(panel).index("attn.mask"))
     settled(qtbot, panel, bench)
     assert "9 of 15 keys visible" in heat.readout_text()
+
+
+def test_the_legend_gives_way_to_the_readout_and_its_number_is_never_lost(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    panel._choose(ids(panel).index("mlp.down"))
+    QTest.mouseClick(panel.detail.what._segments["positions"], Qt.MouseButton.LeftButton)
+    settled(qtbot, panel, bench)
+    heat, theme = panel.detail.heat, bench.ctx.theme
+    heat.set_hovered((4, 7))
+    value = heat.readout()[-1]
+    assert value[0].lstrip("-")[0].isdigit()
+    bars = bar_texts(Levels(low=-33.7, high=33.7, scale="sqrt", signed=True), pooled=True, beyond=True)
+    assert [bar.scale.count("·") for bar in bars] == [2, 1, 0]
+    heat.set_bars(bars)
+    seen = set()
+    for width in range(900, 90, -10):
+        heat.resize(width, 90)
+        parts, geometry = shown_readout(heat), heat.geometry_now()
+        assert parts[-1] == value
+        assert parts_width(theme, parts) <= geometry.readout.width(), width
+        beside = geometry.readout.top() == geometry.bar.top()
+        if beside and heat.bar != bars[-1]:  # fewer words of the legend come before fewer of the readout
+            assert {"position ", "dimension "} <= {text for text, _ in parts}, width
+        if not geometry.key.isNull():
+            assert geometry.key.left() >= geometry.readout.right()
+        seen.add((beside, heat.bar, len(parts)))
+    assert {bar for beside, bar, _ in seen if beside} == set(bars)
+    assert (False, bars[0], len(heat.readout())) in seen  # on a line of its own the legend has all its words
+    assert (False, bars[-1], 1) in seen  # of the narrowest only the number is left
 
 
 PROSE = [
