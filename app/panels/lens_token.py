@@ -15,13 +15,15 @@ from app.widgets.bar_plot import BarPlot
 from app.widgets.fact_table import Cell, Column, FactTable, Row
 from app.widgets.folding_segmented import FoldingSegmented
 from app.widgets.line_plot import Line, LinePlot
-from app.widgets.readout import Part, Readout
-from app.widgets.ticks import figure
+from app.widgets.readout import BEGINNINGS, Part, Readout, brief_piece
+from app.widgets.ticks import figure, short
 from app.widgets.wrap_row import WrapRow, wrap
 from model.protocol.lens_requests import GetLensPath, GetLensTerms, LensPathReply, LensTermsReply
 from model.protocol.run_requests import DistributionReply, GetDistribution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from app.export.panel_files import Table
     from app.panels.base import Panel
     from model.protocol.framing import Arrays
@@ -244,29 +246,25 @@ class TokenView(QWidget):
         self._show_words()
 
     def _show_words(self) -> None:
-        parts: list[Part] = []
         if self._missing:  # what is drawn is another token's, which says so itself where there is room for both
             sentence = tr("No token contains {text}", text=f"\u2039{self._missing}\u203a")
             named = self.path[0].piece if self.path is not None else ""
             self.words.set_parts([(sentence, "red"), (f"   {named}", "strong")], [(sentence, "red")])
             return
-        if self.path is not None:
-            reply, arrays = self.path
-            parts = [(reply.piece, "strong"), (f"  id {reply.token_id}   ", "secondary")]
-            if self.tabs.key() == "path":
-                parts += [(tr("rank at the end") + " ", "secondary"), (f"{int(arrays['rank'][-1]) + 1:,}", "strong")]
         if self.tabs.key() == "terms" and self.terms is not None:
-            reply_, arrays = self.terms
-            small = abs(reply_.rest) <= NEGLIGIBLE * max(abs(reply_.logit), 1.0)
-            parts = [(reply_.piece, "strong"), ("  ", "text"), (figure(reply_.logit), "strong"), (" =", "secondary")]
-            for name, value, voice in (
-                (tr("emb."), reply_.embed, "strong"), (tr("attn"), float(arrays["attn"].sum()), "strong"),
-                (tr("ffn"), float(arrays["mlp"].sum()), "strong"), (tr("bias"), reply_.bias, "strong"),
-                (tr("rest"), reply_.rest, "green" if small else "amber"),
-            ):  # fmt: skip
-                if value or voice != "strong":
-                    parts += [(f" {name} ", "secondary"), (figure(value, 3), voice)]
-        self.words.set_parts(parts)
+            self.words.set_parts(*sum_forms(*self.terms))
+        elif self.path is not None:
+            reply, arrays = self.path
+            name: list[Part] = [(reply.piece, "strong"), (f"  id {reply.token_id}   ", "secondary")]
+            if self.tabs.key() == "terms":
+                self.words.set_parts(name)
+                return
+            rank = f"{int(arrays['rank'][-1]) + 1:,}"
+            words, figures = (tr("rank at the end") + " ", "secondary"), (rank, "strong")
+            self.words.set_parts([*name, words, figures], [name[0], ("  ", "text"), words, figures], [words, figures],
+                                 [figures])  # fmt: skip
+        else:
+            self.words.set_parts([])
 
     def _depth_of(self, bar: int) -> int:
         """The depth a bar of the contributions leads to."""
@@ -311,6 +309,33 @@ class TokenView(QWidget):
 
         message = GetDistribution(node=session.current_node, settings=session.sampler, top=1, search=text)
         self._panel.ask(message, found, slot="find", on_error=failed)
+
+
+def sum_forms(reply: LensTermsReply, arrays: Arrays) -> list[list[Part]]:
+    """The logit as the sum of its kinds of parts, the longest form first. Digits that only refine go before the token,
+    and whole terms before a figure is cut: the end of a power of ten cut off makes it another number."""
+    small = abs(reply.rest) <= NEGLIGIBLE * max(abs(reply.logit), 1.0)
+    rest = (tr("rest"), reply.rest, "green" if small else "amber")
+    terms = [
+        (tr("emb."), reply.embed, "strong"), (tr("attn"), float(arrays["attn"].sum()), "strong"),
+        (tr("ffn"), float(arrays["mlp"].sum()), "strong"), (tr("bias"), reply.bias, "strong"),
+    ]  # fmt: skip
+    terms = [(name, value, voice) for name, value, voice in terms if value]
+
+    def form(piece: str, write: Callable[[float], str], *shown: tuple[str, float, str]) -> list[Part]:
+        parts = [(piece, "strong"), ("  ", "text")] if piece else []
+        parts += [(figure(reply.logit), "strong"), (" =" if len(shown) > 1 else "", "secondary")]
+        for name, value, voice in shown:
+            parts += [(f" {name} ", "secondary"), (write(value), voice)]
+        return parts
+
+    pieces = list(dict.fromkeys(brief_piece(reply.piece, brief) for brief in (0, BEGINNINGS, BEGINNINGS + 1)))
+    return [
+        form(reply.piece, lambda value: figure(value, 3), *terms, rest),
+        *(form(piece, short, *terms, rest) for piece in pieces),
+        *(form(piece, short, rest) for piece in pieces),
+        [(figure(reply.logit), "strong")],
+    ]
 
 
 def depth_text(depth: int, n_depths: int) -> str:
