@@ -59,6 +59,8 @@ TALL, NARROW = 430, 860
 BINS = 48
 CELL_ROOM = 214
 """Px at 100 % text of "neuron 1503  product -1.39061"."""
+LEAD = 20
+"""Px at 100 % text from the token to the words of the cell."""
 BRIEF = 9
 """Letters of a token in the key of the function."""
 HELP = (
@@ -112,7 +114,7 @@ class FeedForwardPanel(Panel):
         self.norms = LinePlot(
             theme, tr("Norms by layer"), x_name=tr("layer"), y_name="‖x‖", log=True, whole=True, titled=True
         )
-        self.readout = Readout(theme, least=CELL_ROOM)
+        self.readout = Readout(theme, least=CELL_ROOM, lead=LEAD)
         self.readout.setAccessibleName(tr("The cell pointed at"))
         self.where.row.add(self.readout, grows=True)
         for widget in (self.window_box, self.pages, self.twin):
@@ -339,7 +341,7 @@ class FeedForwardPanel(Panel):
         cell = heat.hovered or heat.selected
         named = cell is not None and grid is not None and grid.start + cell[0] == self.ctx.selection.query
         said = [heat.readout(brief=brief)[2 if named else 0 :] for brief in (0, 1, 2, 3)]
-        self.readout.set_parts([("   ", "secondary"), *said[0]], *said)
+        self.readout.set_parts(*said)
 
     # widgets → state
 

@@ -16,7 +16,9 @@ from app.widgets.table_style import NO_PARENT, CellDelegate, Look, SheetModel, d
 if TYPE_CHECKING:
     from app.theme import Theme
 
-PADDING = 12.0
+PADDING, APART = 12.0, 14
+"""Px between a column's text and the next one's; at 100 % text how many more there are between figures where there is
+room."""
 LEAST_BAR, SHORTEST_BAR, LEAST_WORDS = 36, 14, 40
 """Px at 100 % text of a column of bars: as wide as it should be, and so narrow that it still compares; of words."""
 _CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
@@ -180,6 +182,7 @@ class FactTable(QTableView):
         if shared != self._model.headed:
             self._model.headed = shared
             self._model.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._model.columns) - 1)
+            self._fit()
         self._dress.set_head(height)
 
     def figures_width(self) -> int:
@@ -213,6 +216,11 @@ class FactTable(QTableView):
             spare = self.viewport().width() - sum(widths)
             widths[i] = max(widths[i] + min(spare, 0), min(widths[i], px(LEAST_WORDS)))
         spare = self.viewport().width() - sum(widths)
+        figures = [i for i, column in enumerate(columns) if not column.left and not column.bar]
+        for i in figures[1:] if not self._model.headed else ():  # else `figures_width` would be less than they take
+            part = max(0, min(px(APART), spare // len(figures)))
+            widths[i] += part
+            spare -= part
         growing = [i for i, column in enumerate(columns) if column.grows and widths[i]] or words[:1]
         for number, i in enumerate(growing if spare > 0 else ()):
             part = round(spare / (len(growing) - number))

@@ -96,11 +96,16 @@ def paint(painter: QPainter, theme: Theme, legend: Legend, values: Mapping[int, 
         painter.setFont(theme.font("hint"))
         if alone and values and line.style == "line":
             painter.setPen(colours.text)
-            figures = short(values[id(line)])
+            figures = figures_of(line, values[id(line)])
             at = left + SWATCH + metrics.horizontalAdvance(f"{entry.name} ")
             if legend.column:  # figures of a column end in one line
                 at = entry.rect.right() - metrics.horizontalAdvance(figures)
             painter.drawText(QPointF(at, baseline), figures)
+
+
+def figures_of(line: Line, value: float) -> str:
+    """A value of a line beside its name: digits as many as beside the other names, but a count has just its own."""
+    return short(value, even=not line.counts)
 
 
 def told(entry: Entry, values: Mapping[int, float]) -> str:

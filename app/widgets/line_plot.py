@@ -55,6 +55,12 @@ class Line:
         return float(self.y[int(np.abs(self.x - x).argmin())]) if len(self.x) else math.nan
 
     @cached_property
+    def counts(self) -> bool:
+        """Whether its values are whole numbers."""
+        seen = self.y[np.isfinite(self.y)]
+        return bool((seen == np.round(seen)).all())
+
+    @cached_property
     def widest(self) -> str:
         """A figure as wide as `short` makes of any of the values."""
         seen = self.y[np.isfinite(self.y)]

@@ -62,10 +62,11 @@ class Readout(QWidget):
     """A line of fixed height, so that what it says never moves what is around it; whole in its tool tip where it has no
     room."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None, *, least: int = 120) -> None:
-        """`least`: px at 100 % text that it asks for."""
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, least: int = 120, lead: int = 0) -> None:
+        """Px at 100 % text: `least`: that it asks for; `lead`: that it stands off what is before it in its line, where
+        it has them."""
         super().__init__(parent)
-        self._theme, self._least = theme, least
+        self._theme, self._least, self._lead = theme, least, lead
         self._parts: tuple[Part, ...] = ()
         self._shorter: tuple[tuple[Part, ...], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -100,12 +101,17 @@ class Readout(QWidget):
         return bool(super().event(event))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        draw_parts(QPainter(self), self._theme, self.shown(), QRectF(self.rect()))
+        draw_parts(QPainter(self), self._theme, self.shown(), QRectF(self.rect()).adjusted(self.lead(), 0, 0, 0))
 
     def shown(self) -> tuple[Part, ...]:
         """The longest form that fits; where none does, the shortest."""
         forms = self.forms()
         return next((form for form in forms if parts_width(self._theme, form) <= self.width()), forms[-1])
+
+    def lead(self) -> float:
+        """Px before its words: none at the beginning of a line, and none where the words need them."""
+        spare = self.width() - parts_width(self._theme, self.shown())
+        return max(0.0, min(float(self._theme.px(self._lead)), spare)) if self.x() > 0 else 0.0
 
     def _restyle(self) -> None:
         self.updateGeometry()

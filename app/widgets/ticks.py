@@ -90,14 +90,14 @@ def figure(value: float, digits: int = 4) -> str:
     return f"{value:,.{min(places, 6)}f}"
 
 
-def short(value: float) -> str:
-    """A value for an axis: three significant digits, no trailing zeros."""
+def short(value: float, *, even: bool = False) -> str:
+    """A value for an axis: three significant digits, no trailing zeros; `even`: with these, beside others."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}" if value else "0"
     if not 1e-3 <= abs(value) < 1e6:
         return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
     text = f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return text.rstrip("0").rstrip(".") if "." in text and not even else text
 
 
 def longest_short(least: float, most: float) -> str:

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QSpacerItem
 from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
-from app.panels.feed_forward import TOP, FeedForwardPanel
+from app.panels.feed_forward import LEAD, TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.heatmap_boundary import words_place
 from app.widgets.heatmap_paint import axis_labels, bold_labels
@@ -456,6 +456,10 @@ def test_the_readout_says_what_its_figures_are(
     words = "".join(text for text, _ in said)
     assert "neuron " in words and "product " in words
     assert any(figure(float(panel.map.grid.values[cell]), digits) in words for digits in (4, 6))
-    assert parts_width(panel.ctx.theme, said) <= panel.readout.width()
+    assert parts_width(panel.ctx.theme, said) + panel.readout.lead() <= panel.readout.width()
+    if panel.readout.x() == 0:  # on a line of its own it begins where the line does
+        assert panel.readout.lead() == 0
+    elif scale == 1.0:
+        assert panel.readout.lead() == LEAD
     panel.ctx.theme.set_text_scale(1.0)
     qapp.setStyleSheet("")

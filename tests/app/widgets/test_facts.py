@@ -15,7 +15,7 @@ from app.theme import Theme
 from app.widgets.data_table import Column as FigureColumn
 from app.widgets.data_table import DataTable
 from app.widgets.fact_sheet import BREAK, FactSheet
-from app.widgets.fact_table import Cell, Column, FactTable
+from app.widgets.fact_table import APART, Cell, Column, FactTable
 
 COLUMNS = (Column(title="part", left=True), Column(bar=True, grows=True), Column(title="count"), Column(title="share"))
 ROWS = [
@@ -50,6 +50,23 @@ def test_bars_give_way_before_words_and_figures_never(qtbot: QtBot, theme: Theme
     table.resize(500, 120)
     assert not table.isColumnHidden(1)
     assert not model.cut
+
+
+def test_figures_stand_apart_where_there_is_room(qtbot: QtBot, theme: Theme) -> None:
+    table = FactTable(theme, "rates", [Column(left=True), Column(title="prefill"), Column(title="decode")])
+    qtbot.addWidget(table)
+    table.set_rows([(Cell(text="computes a second"), Cell(text="9.43 GFLOP/s"), Cell(text="4.02 GFLOP/s"))])
+    table.show()
+    qtbot.waitExposed(table)
+    header, needed = table.horizontalHeader(), [table._needed(i) for i in range(3)]
+    for width in (sum(needed), sum(needed) + 10, 600):
+        table.resize(width + table.width() - table.viewport().width(), 120)
+        sizes = [header.sectionSize(i) for i in range(3)]
+        assert sum(sizes) == table.viewport().width()
+        assert sizes[1] == needed[1]
+        assert sizes[2] == needed[2] + min(APART, (table.viewport().width() - sum(needed)) // 2)
+    table.set_head(20, shared=True)
+    assert header.sectionSize(1) + header.sectionSize(2) == table.figures_width()
 
 
 def test_the_first_words_take_what_is_left_where_no_column_grows(qtbot: QtBot, theme: Theme) -> None:

@@ -20,6 +20,7 @@ from app.widgets.free_place import crosses, free_place
 from app.widgets.line_axes import BESIDE, NAMED_FROM, strokes
 from app.widgets.line_bars import BAR_SHARE
 from app.widgets.line_frame import tick_labels
+from app.widgets.line_legend import figures_of
 from app.widgets.line_plot import Line, LinePlot, Mark
 from app.widgets.ticks import figure, named_ticks, short
 
@@ -329,3 +330,15 @@ def test_figures_under_the_plot_stand_apart_and_are_as_many_as_fit(qtbot: QtBot,
         ends = [(frame.px(value) - metrics.horizontalAdvance(text) / 2,
                  frame.px(value) + metrics.horizontalAdvance(text) / 2) for value, text in found]  # fmt: skip
         assert all(after[0] - before[1] >= 9 for before, after in itertools.pairwise(ends))
+
+
+def test_figures_beside_names_have_digits_alike_and_counts_none_after_the_point(theme: Theme) -> None:
+    x = np.arange(4, dtype=np.float32)
+    scores = Line(name="NTK ×4", x=x, y=np.array([-2.998, -3.18, 0.5, 0], dtype=np.float32))
+    assert [figures_of(scores, scores.at(at)) for at in range(4)] == ["-3.00", "-3.18", "0.500", "0"]
+    ranks = Line(name="rank", x=x, y=np.array([3, 1, 12_000, np.nan], dtype=np.float32))
+    assert [figures_of(ranks, ranks.at(at)) for at in range(3)] == ["3", "1", "12,000"]
+    metrics = QFontMetricsF(theme.font("hint"))
+    for line in (scores, ranks):
+        widest = metrics.horizontalAdvance(line.widest)
+        assert all(metrics.horizontalAdvance(figures_of(line, line.at(at))) <= widest + 0.01 for at in range(3))
