@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStacke
 from app.amounts import tokens
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
-from app.frame.start_page import StartPage
+from app.frame.start_page import LOW_WINDOW, SHORT_WINDOW, StartPage
 from app.frame.turns import Turns
 from app.i18n import again, set_language, tr
 from app.notify import Trouble
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 LAYOUT_VERSION = 1
 DEFAULT_SIZE = (1400, 900)
 MINIMUM_SIZE = (720, 480)
-SHORT_WINDOW, LOW_WINDOW = 740, 480
 
 
 class MainWindow(QMainWindow):
@@ -78,7 +77,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-        self.start_page = StartPage(theme)
+        self.start_page = StartPage(theme, own=bool(settings.values.layout))
         self.start_page.painted = self.firstPaint.emit
         self.pages = QStackedWidget()
         self.pages.addWidget(self.start_page)
@@ -335,8 +334,8 @@ class MainWindow(QMainWindow):
         from app.frame.model_menu import fill_recent  # noqa: PLC0415
 
         recent = menu.add_menu(tr("Recent models"))
-        entry = self.ctx.session.desk.default_entry if self.ctx else None
-        fill_recent(recent, self.settings, self._open, entry.title if entry else tr("The default model"))
+        assert self.ctx is not None
+        fill_recent(recent, self.ctx.session, self.settings, self._open, with_default=True)
         recent.setEnabled(not recent.isEmpty())
 
     def _fill_panels_menu(self, menu: TickMenu) -> None:

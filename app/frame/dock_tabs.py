@@ -186,9 +186,9 @@ def fit_tabs(bar: QTabBar, beside: int) -> None:
         bar.updateGeometry()
     widths, room = [text + TIGHT_PADDING for text in texts], bar.width() - beside - TAB_INSET
     shown = fitting(widths, bar.currentIndex(), room) if tight else set(range(bar.count()))
-    for index in range(bar.count()):
-        if bar.isTabVisible(index) != (index in shown):
-            bar.setTabVisible(index, index in shown)
+    for index in sorted(range(bar.count()), key=lambda index: index not in shown):
+        if bar.isTabVisible(index) != (index in shown):  # shown before others are hidden: with none for a moment Qt
+            bar.setTabVisible(index, index in shown)  # has no first tab any more, and so no room at the bar's left
 
 
 def fitting(widths: Sequence[int], front: int, room: int) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
@@ -11,6 +11,7 @@ from app.i18n import tr
 from app.widgets.tick_menu import TickMenu
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QAction
     from PySide6.QtWidgets import QWidget
 
     from app.session import Session
@@ -36,11 +37,14 @@ class ModelMenu(TickMenu):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._session, self._settings = session, settings
-        for entry in session.hello.catalogue if session.hello else ():
+        catalogue, default = session.hello.catalogue if session.hello else (), session.desk.default_entry
+        for entry in catalogue:
             action = self.addAction(entry.title if entry.path else tr("Get {title}", title=entry.title))
             run = open_source if entry.path else session.desk.fetch
             action.triggered.connect(lambda _checked=False, run=run, name=entry.name: run(name))
-        fill_recent(self, settings, open_source)
+            names = {entry.name, ""} if entry is default else {entry.name}
+            mark_open(self, action, of_open=session.model is not None and session.source in names)
+        fill_recent(self, session, settings, open_source, besides={entry.name for entry in catalogue})
         self.addSeparator()
         self.addAction(tr("Open another model …")).triggered.connect(lambda _checked=False: ask_open())
         devices = tuple(device.name for device in session.hello.devices) if session.hello else ()
@@ -63,10 +67,27 @@ class ModelMenu(TickMenu):
             self._session.open_model(self._session.source)
 
 
-def fill_recent(menu: TickMenu, settings: Settings, open_source: Open, default: str = "") -> None:
-    """Adds the models used last; the default one, which has no place of its own, under the name given for it."""
+def fill_recent(
+    menu: TickMenu,
+    session: Session,
+    settings: Settings,
+    open_source: Open,
+    *,
+    with_default: bool = False,
+    besides: Collection[str] = (),
+) -> None:
+    """Adds the models used last but those `besides`. `with_default`: also the default one, whose source is empty."""
+    default = session.desk.default_entry
     for source in settings.values.recent_models:
-        name = source or default
-        if name:
+        name = source or ((default.title if default else tr("The default model")) if with_default else "")
+        if name and source not in besides:
             action = menu.addAction(name if len(name) < LONGEST else f"… {name[2 - LONGEST :]}")
             action.triggered.connect(lambda _checked=False, source=source: open_source(source))
+            mark_open(menu, action, of_open=session.model is not None and session.source == source)
+
+
+def mark_open(menu: TickMenu, action: QAction, *, of_open: bool) -> None:
+    """Of the models the open one has a tick."""
+    menu.choices.addAction(action)
+    action.setCheckable(True)
+    action.setChecked(of_open)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from PySide6.QtCore import QObject, QSize, Qt, QTimer
 
 from app.frame.dock_room import DockRoom
-from app.frame.docks import Crowding, DockArea, PanelDock, place, share_space
+from app.frame.docks import Crowding, DockArea, PanelDock, by_areas, place, share_space
 
 SETTLE_MS = 120
 
@@ -76,8 +76,10 @@ class StandardLayout(QObject):
         if self._placed_as is self._crowding():
             share_space(self._area, self._docks, self._crowding())
             return
+        before = {} if self._placed_as is None else by_areas(self._docks, self._placed_as)
+        first = [docks[0] for docks in before.values()]
         front = [dock for dock in self._docks.values() if dock.tabbed and dock.panel.seen()]
         self.place()
         for dock in front:
-            if not self._placed_as:  # among the tabs of a short window the one that was in the centre leads
+            if dock not in first:  # a tab that was chosen stays in front; else the first of its new place is
                 dock.raise_()

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QTabBar, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.frame.dock_tabs import TabTools
+from app.frame.dock_tabs import TAB_INSET, TabTools
 from app.main import Application
 from app.panels.prompt import PromptPanel
 from tests.app.shell import close_window, open_window
@@ -108,5 +108,30 @@ def test_tabs_without_room_are_whole_or_in_the_menu(
         tabs[titles.index("RoPE")].trigger()
         qtbot.waitUntil(lambda: not window.docks["rope"].visibleRegion().isEmpty())
         assert tools.isVisible() and tools.more.isVisible()
+    finally:
+        close_window(application)
+
+
+def test_the_first_tab_s_text_is_not_at_the_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    """Also where a single tab has room, and after that: with none in sight for a moment Qt had no first tab."""
+    application = open_window(tmp_path / "config", monkeypatch, qtbot, text_scale=2.0)
+    try:
+        window = application.window
+        window.resize(1000, 700)
+        qtbot.waitUntil(lambda: window.docks["attention"].tabbed)
+        alone = set()
+        for name in ("block_walk", "attention", "feed_forward", "rope"):
+            window.docks[name].raise_()
+            qtbot.wait(120)
+            [bar] = [bar for bar in window.area.findChildren(QTabBar) if bar.isVisible() and bar.count() > 2]
+            first, *others = [index for index in range(bar.count()) if bar.isTabVisible(index)]
+            alone.add(not others)
+            for index in (first, *others):
+                text = bar.fontMetrics().horizontalAdvance(bar.tabText(index))
+                room = bar.tabRect(index).width() - text - (TAB_INSET if index == first else 0)
+                assert 8 <= room <= 12, (name, bar.tabText(index))
+        assert alone == {True, False}
     finally:
         close_window(application)

@@ -20,7 +20,9 @@ from app.session import Session
 from app.widgets.form_combo import FormCombo
 from app.widgets.form_spin import FormSpin
 from app.widgets.tick_menu import TickMenu
+from model.protocol.engine_requests import CatalogueEntry, HelloReply
 from tests.app.shell import close_window, open_window
+from tests.model.tiny import made
 
 SMALL_SCREEN = 700
 
@@ -97,6 +99,38 @@ def test_what_is_on_in_a_menu_has_a_tick(application: Application) -> None:
         share = _share(picture.copy(place.left() + 9, place.center().y() - 6, 14, 14), accent)
         assert (share > 0.4) == fill and 0.02 < share < 0.95  # a filled box with its tick, or the tick alone
         made.close()
+
+
+@pytest.mark.parametrize("source", ["", "first", "second", "/models/mine.gguf", "/models/not in any list"])
+def test_of_the_models_the_open_one_has_a_tick(application: Application, source: str) -> None:
+    assert application.ctx is not None
+    session, window = application.ctx.session, application.window
+    session.desk.hello = HelloReply(
+        version="1", torch="2", pid=1, host="", threads=1, devices=(),
+        catalogue=tuple(
+            CatalogueEntry(name=name, title=name.title(), licence="", download_bytes=1, path="/there")
+            for name in ("first", "second")
+        ),
+    )  # fmt: skip
+    application.settings.update(recent_models=("/models/mine.gguf", "second", "", "/models/other.gguf"))
+    assert not ticked(window._model_menu())
+    session.desk.model, session.desk.source = made().info, source
+    wanted = {"": ["First"], "first": ["First"], "second": ["Second"]}.get(source, [source] if "mine" in source else [])
+    menu = window._model_menu()
+    assert ticked(menu) == wanted
+    assert [action.text() for action in menu.actions()][:4] == [
+        "First", "Second", "/models/mine.gguf", "/models/other.gguf"
+    ]  # fmt: skip
+    assert window.menu is not None
+    file = window.menu.menus["File"]
+    file.aboutToShow.emit()
+    [recent] = [a.menu() for a in file.actions() if a.text() == "Recent models"]
+    assert isinstance(recent, TickMenu)
+    assert ticked(recent) == ([] if source in {"first", "/models/not in any list"} else [source or "First"])
+
+
+def ticked(menu: TickMenu) -> list[str]:
+    return [action.text() for action in menu.actions() if action.isChecked()]
 
 
 def _share(picture: QImage, colour: QColor) -> float:

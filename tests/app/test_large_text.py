@@ -58,6 +58,24 @@ def test_prompt_and_timeline_take_turns_where_neither_would_show_much(live: Appl
     assert window.standard.in_force
 
 
+@pytest.mark.parametrize("how", ["text", "window"])
+def test_a_tab_that_was_chosen_stays_in_front(live: Application, qtbot: QtBot, how: str) -> None:
+    """Larger text with the lens in front brought the attention there; it leads only where no tab was chosen."""
+    docks = live.window.docks
+    short = (1400, 900, 1.25) if how == "text" else (1000, 700, 1.0)
+
+    def in_front(*size: float) -> list[str]:
+        show(live, qtbot, int(size[0]), int(size[1]), size[2])
+        return [name for name, dock in docks.items() if dock.panel.seen() and dock.panel.area in {"bottom", "center"}]
+
+    assert in_front(1400, 900, 1.0) == ["attention", "kv"]
+    assert in_front(*short) == ["attention"]
+    assert in_front(1400, 900, 1.0) == ["attention", "kv"]
+    docks["lens"].raise_()
+    assert in_front(*short) == ["lens"]
+    assert in_front(1400, 900, 1.0) == ["attention", "lens"]
+
+
 def test_the_stage_is_a_whole_word_however_narrow_it_is(live: Application, qtbot: QtBot) -> None:
     panel = live.window.docks["attention"].panel
     assert isinstance(panel, AttentionPanel)
