@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class EmptyState(QWidget):
-    """A sentence, an icon, at most one action, and a bar while something is under way."""
+    """A sentence or a quiet hint, an icon, at most one action, and a bar while something is under way."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None, *, ground: str = "panel") -> None:
         """`ground`: the surface it is painted on, a colour of the theme."""
@@ -44,15 +44,19 @@ class EmptyState(QWidget):
         self.sentence.setWordWrap(True)
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.sentence.setProperty("role", "secondary")
+        self.hint = QLabel()
+        self.hint.setTextFormat(Qt.TextFormat.PlainText)
+        self.hint.setWordWrap(True)
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.hint.setProperty("role", "hint")
         self.bar = BusyBar(theme)
         self.bar.setFixedWidth(220)
         self.action = QPushButton()
         self.action.clicked.connect(self._act)
         column.addStretch(1)
-        for widget in (self.picture, self.sentence, self.bar, self.action):
-            column.addWidget(
-                widget, 0, Qt.AlignmentFlag.AlignHCenter if widget is not self.sentence else Qt.AlignmentFlag(0)
-            )
+        for widget in (self.picture, self.sentence, self.hint, self.bar, self.action):
+            wraps = widget in (self.sentence, self.hint)
+            column.addWidget(widget, 0, Qt.AlignmentFlag(0) if wraps else Qt.AlignmentFlag.AlignHCenter)
         column.addStretch(1)
         self.show_text("", "")
 
@@ -65,14 +69,17 @@ class EmptyState(QWidget):
         icon: str,
         sentence: str,
         *,
+        hint: str = "",
         action: str = "",
         run: Callable[[], object] | None = None,
         share: float | None = None,
     ) -> None:
-        """`share` 0 … 1 of what is under way, -1 when nobody knows, None for no bar."""
+        """`share` 0 … 1 of what is under way, -1 when nobody knows, None for no bar. `hint`: in small letters."""
         self._icon, self._run = icon, run
         self.sentence.setText(sentence)
         self.sentence.setVisible(bool(sentence))
+        self.hint.setText(hint)
+        self.hint.setVisible(bool(hint))
         self.action.setText(action)
         self.action.setVisible(bool(action))
         self.bar.setVisible(share is not None)

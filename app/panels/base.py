@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.frame.pages import EmptyState
+from app.frame.to_come import NOTHING, TO_COME, ToCome
 from app.i18n import tr
 from app.panels.in_sight import once_drawn
 from app.panels.question import Question
@@ -303,7 +304,8 @@ class Panel(QWidget):
             if failed is not None and not missing and not self.unserved:
                 self._empty.show_text("warning", failed.message, action=tr("Try again"), run=self._try_again)
             else:
-                show_waiting(self._empty, session, leads=self.leads())
+                to_come = TO_COME.get(self.panel_id, NOTHING)
+                show_waiting(self._empty, session, leads=self.leads(), to_come=to_come)
         elif self._empty is not None:
             self._empty.hide()
             self._empty.deleteLater()
@@ -365,19 +367,20 @@ class Panel(QWidget):
 _WAITING_TOPICS = frozenset({"ENGINE", "MODEL", "RUN", "PROGRESS"})
 
 
-def show_waiting(empty: EmptyState, session: Session, *, leads: bool = True) -> None:
+def show_waiting(empty: EmptyState, session: Session, *, leads: bool = True, to_come: ToCome = NOTHING) -> None:
     """Says why there is nothing to show yet, and what a person can do about it. `leads`: with the sentence and the bar
-    of what is under way, of which one in the window is enough; the others are quiet."""
+    of what is under way, of which one in the window is enough; the others say quietly what is `to_come`."""
     status, progress = str(session.engine_status), session.progress
     if status in {"off", "starting"}:
-        _show_busy(empty, tr("Starting the engine …"), -1, leads=leads)
+        _show_busy(empty, tr("Starting the engine …"), -1, leads=leads, to_come=to_come)
     elif status == "lost":
-        # Why, and the way out, are said once, over all panels.
-        empty.show_text("engine", tr("Not read before the engine stopped."))
+        # Why is said once, over all panels; the way out is where it is missed, too.
+        words = tr("Not read before the engine stopped.")
+        empty.show_text("engine", words, action=tr("Restart the engine"), run=session.restart_engine)
     elif session.busy and session.phase in {"opening", "prefill"}:
         share = progress.done / progress.total if progress and progress.total else -1
         what = progress.what if progress and progress.what else session.progress_title
-        _show_busy(empty, what, share, leads=leads)
+        _show_busy(empty, what, share, leads=leads, to_come=to_come)
     elif session.model is None:
         empty.show_text("folder", tr("No model is open."))
     elif not session.desk.loaded and session.run is None:
@@ -389,9 +392,9 @@ def show_waiting(empty: EmptyState, session: Session, *, leads: bool = True) -> 
         empty.show_text("prompt", tr("Nothing has been prefilled yet."), action=tr("Prefill"), run=session.prefill)
 
 
-def _show_busy(empty: EmptyState, what: str, share: float, *, leads: bool) -> None:
+def _show_busy(empty: EmptyState, what: str, share: float, *, leads: bool, to_come: ToCome) -> None:
     empty.setAccessibleDescription(what)
     if leads:
         empty.show_text("engine", what, share=share)
     else:
-        empty.show_text("", "")
+        empty.show_text(to_come.icon, "", hint=tr(to_come.words) if to_come.words else "")

@@ -46,6 +46,10 @@ def _of_call(node: ast.Call) -> Iterator[str]:
         for keyword in node.keywords:
             if keyword.arg in TITLES:
                 yield from _strings(keyword.value)
+    elif name == "ToCome":
+        for keyword in node.keywords:
+            if keyword.arg in {"title", "words"}:
+                yield from _strings(keyword.value)
 
 
 def _strings(node: ast.expr) -> Iterator[str]:

@@ -7,15 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QRectF, QTimer
+from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
+from app import resources
+from app.frame.docks import PanelDock
 from app.frame.pages import default_words
+from app.frame.start_page import SHORT_WINDOW, TAB, StartPage
+from app.frame.to_come import TO_COME
 from app.i18n import tr
 from app.main import create
 from app.panels import PANELS
 from app.panels.base import Panel
 from app.settings import Settings, default_path
+from app.theme import Theme
+from app.window import MainWindow
 from model.protocol.engine_requests import CatalogueEntry
 from tests.app.shell import SILENT_ENGINE, close_window, open_window
 
@@ -82,6 +89,69 @@ def test_the_window_is_filled_a_piece_a_turn(tmp_path: Path, monkeypatch: pytest
         assert len(made) == len(PANELS) == len(set(made.values()))  # the loop turned between any two
     finally:
         close_window(application)
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (1000, 700), (1920, 1080)])
+def test_panels_appear_where_the_first_frame_has_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, size: tuple[int, int]
+) -> None:
+    application = open_window(tmp_path, monkeypatch, qtbot)
+    try:
+        window = application.window
+        window.resize(*size)
+        page, docks = StartPage(application.theme), window.docks
+        qtbot.addWidget(page)
+        qtbot.waitUntil(lambda: apart(page, window) <= 4)
+        shown = [panels for _, panels in page.places(short=window.height() < SHORT_WINDOW, low=False)]
+        assert sorted(name for panels in shown for name in panels) == sorted(docks)
+        for panels in shown:
+            assert len(panels) == 1 or {*panels[1:]} == {
+                dock.panel.panel_id for dock in window.area.tabifiedDockWidgets(docks[panels[0]])
+                if isinstance(dock, PanelDock)
+            }  # fmt: skip
+    finally:
+        close_window(application)
+
+
+def apart(page: StartPage, window: MainWindow) -> float:
+    """Px between the edges of a dock in front and those of its place on the start page, of all the most."""
+    page.resize(window.area.size())
+    found = 0.0
+    for place, panels in page.places(short=window.height() < SHORT_WINDOW, low=False):
+        dock, tabs = QRectF(window.docks[panels[0]].geometry()), TAB if len(panels) > 1 else 0
+        dock.setTop(dock.top() - tabs)
+        edges = zip(place.getCoords(), dock.getCoords(), strict=True)  # type: ignore[call-overload]
+        found = max(found, *(abs(ours - its) for ours, its in edges))
+    return found
+
+
+def test_every_panel_has_said_what_it_will_show_before_it_is_made(qtbot: QtBot) -> None:
+    assert {kind.panel_id: kind.title for kind in PANELS} == {name: each.title for name, each in TO_COME.items()}
+    page = StartPage(Theme("dark"))
+    qtbot.addWidget(page)
+    page.resize(1400, 805)
+    page.painted = lambda: None
+    first, then = page.grab().toImage(), page.grab().toImage()
+    for frame, panels in page.places(short=False, low=False):
+        assert resources.text(f"icons/{TO_COME[panels[0]].icon}.svg")
+        title, body = frame.adjusted(4, 4, -4, 34 - frame.height() - 4), frame.adjusted(4, 38, -4, -10)
+        assert drawn(first, title) and drawn(first, body)
+        assert drawn(then, body) > drawn(first, body)  # the icon, once the first frame is on the screen
+
+
+def test_of_a_layout_of_ones_own_the_first_frame_names_no_places(qtbot: QtBot) -> None:
+    page = StartPage(Theme("dark"), own=True)
+    qtbot.addWidget(page)
+    page.resize(1400, 805)
+    [(frame, panels)] = page.places(short=False, low=False)
+    assert panels == () and drawn(page.grab().toImage(), frame.adjusted(4, 4, -4, -4))
+
+
+def drawn(picture: QImage, place: QRectF) -> int:
+    """How many of a place's pixels are not the panel's ground."""
+    part = picture.copy(place.toRect())
+    ground = Theme("dark").palette.panel.rgb()
+    return sum(part.pixel(x, y) != ground for y in range(part.height()) for x in range(part.width()))
 
 
 def test_a_window_that_is_closed_while_it_is_filled_keeps_the_layout_and_says_nothing(
