@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QAbstractItemView, QAbstractScrollArea, QScrollBar
 from app.frame.widget_path import Step, widgets_of
 from app.widgets.fact_table import FactTable
 from app.widgets.heatmap import HeatMap
+from app.widgets.lens_grid import LensGrid
 
 if TYPE_CHECKING:
     from app.panels.base import Panel
@@ -107,6 +108,9 @@ def _bars(area: QAbstractScrollArea) -> tuple[QScrollBar, QScrollBar]:
 
 
 def _scroll(area: QAbstractScrollArea, across: int, down: int, row: int) -> None:
+    if isinstance(area, LensGrid):
+        area.scroll_back(across, down)
+        return
     if isinstance(area, FactTable) and row >= 0 and not area.currentIndex().isValid():
         area.set_current(row)
     if isinstance(area, QAbstractItemView):

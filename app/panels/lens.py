@@ -72,6 +72,7 @@ class LensPanel(Panel):
         self._state: object = None
         self._path: tuple[int, ...] = ()
         self._asked: object = None
+        self._asked_column: object = None
         self._followed: tuple[int, int] | None = None
         self._beside = False
         self._late = QTimer(self, singleShot=True, interval=LATE_MS)
@@ -185,6 +186,7 @@ class LensPanel(Panel):
         self._show_readout()
         if session.phase != "decode":
             self._ask()
+            self._ask_pointed()
             self.token.follow(*self._followed)
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
@@ -236,7 +238,7 @@ class LensPanel(Panel):
     def _ask(self) -> None:
         """Asks for the cells in sight that are not here, from the top layer down."""
         depths, positions = self._in_sight()
-        wanted = self._missing(depths, positions)
+        wanted = self.grid.missing(depths, positions)
         asked = (self._state, wanted, positions)
         if not wanted or asked == self._asked:
             return
@@ -256,6 +258,26 @@ class LensPanel(Panel):
         part = self._taker(positions)
         self.ask(message, done, on_part=part, on_error=failed, slot="grid", priority="background")
 
+    def _ask_pointed(self) -> None:
+        """Asks for the cell of the readout where it is out of sight, and for the others above and below it."""
+        cell = self._pointed()
+        if cell is None or self.grid.ids[cell] >= 0:
+            return
+        seen = all(at in range(*span) for at, span in zip(cell, self._in_sight(), strict=True))
+        positions = (cell[1], cell[1] + 1)
+        asked = (self._state, positions)
+        if seen or asked == self._asked_column:  # it comes with what is in sight
+            return
+        self._asked_column = asked
+
+        def over(*_args: object) -> None:
+            if self._asked_column == asked:
+                self._asked_column = None
+
+        others = (depth for depth in self.grid.missing((0, self.grid.n_depths), positions) if depth != cell[0])
+        message = GetLens(positions=positions, depths=(cell[0], *others))
+        self.ask(message, over, on_part=self._taker(positions), on_error=over, slot="cell")
+
     def _forget(self) -> None:
         """Nothing is under way any more."""
         self._asked = None
@@ -266,14 +288,9 @@ class LensPanel(Panel):
         """Depths and positions that can be seen, in the grid or in the table."""
         return self.table.in_sight() if self.table_button.isChecked() else self.grid.in_sight()
 
-    def _missing(self, depths: Span, positions: Span) -> tuple[int, ...]:
-        """The depths, from the top, of which a cell at `positions` is not known."""
-        unknown = (self.grid.ids[slice(*depths), slice(*positions)] < 0).any(1)
-        return tuple(depths[0] + int(row) for row in np.flatnonzero(unknown))[::-1]
-
     def _fetch(self, depths: Span, positions: Span, known: Callable[[], None]) -> None:
         """Calls `known` once all these cells are here, or could not be had."""
-        wanted = self._missing(depths, positions)
+        wanted = self.grid.missing(depths, positions)
         if not wanted:
             known()
             return
@@ -394,9 +411,11 @@ class LensPanel(Panel):
             self.grid.hovered = (depth, self.ctx.selection.query) if depth >= 0 else None
             self.grid.viewport().update()
             self._show_readout()
+            self._ask_pointed()
 
     def _on_depth_chosen(self, depth: int) -> None:
         self.grid.set_chosen((depth, self.ctx.selection.query))
+        self.grid.reveal((depth, self.ctx.selection.query))
         if self.table_button.isChecked():
             self.table.show_chosen()
         if depth > 0:

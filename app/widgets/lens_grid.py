@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QColor,
     QContextMenuEvent,
     QFontMetricsF,
-    QImage,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -27,7 +25,8 @@ from app.i18n import tr
 from app.widgets.heatmap import ZOOM_STEP
 from app.widgets.heatmap_keys import cell_after
 from app.widgets.heatmap_menu import open_menu
-from app.widgets.lens_overlay import PADDING, fitted, paint_overlay
+from app.widgets.lens_cells import LIGHT, paint_cells
+from app.widgets.lens_overlay import paint_overlay
 from app.widgets.lens_sizes import CELL_HEIGHT, Sizes
 from app.widgets.pointed_sheet import PointedSheet
 
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from app.theme import Theme
     from app.widgets.heatmap_image import Colours
 
-STRIPE = 3.0
-LIGHT = 0.179
-"""Colours of more relative luminance than this (WCAG) stand out better against black than against white."""
 Key = Qt.Key
 Span = tuple[int, int]
 Cell = tuple[int, int]
@@ -73,15 +69,15 @@ class LensGrid(PointedSheet[Cell]):
         self.axis: Sequence[str] = ()
         self._came: Sequence[int] = ()
         self.first_decode: int | None = None
-        self._table: Colours = np.zeros(256, np.uint32)
-        self._light: NDArray[np.bool_] = np.zeros(256, np.bool_)
+        self.table: Colours = np.zeros(256, np.uint32)
+        self.light: NDArray[np.bool_] = np.zeros(256, np.bool_)
         self.overview = False
         self._zoom = 1.0
         self._drag: tuple[QPointF, Cell] | None = None
         self._dragged = False
         self.chosen: tuple[int, int] | None = None
-        self._seen = False
-        """Whether the chosen cell is in sight."""
+        self.away = False
+        """Whether a person has scrolled the chosen cell out of sight; else it stays there."""
         self.linked: int | None = None
         self.awaited = False
         """Whether it is said that cells are under way."""
@@ -98,7 +94,8 @@ class LensGrid(PointedSheet[Cell]):
     def set_run(
         self, n_depths: int, axis: Sequence[str], ids: Sequence[int], first_decode: int | None, *, keep: int
     ) -> None:
-        """The path's tokens, and how many of the first positions keep what is known of them."""
+        """The path's tokens, and how many of the first positions keep what is known of them. Steps are followed at the
+        end, as long as the chosen cell stays in sight; another text is seen where the chosen cell is."""
         keep = min(keep, self.n_positions, len(axis)) if n_depths == self.n_depths else 0
         shape = (n_depths, len(axis))
         old = (self.ids, self.p, self.entropy)
@@ -108,15 +105,16 @@ class LensGrid(PointedSheet[Cell]):
             for new, before in zip((self.ids, self.p, self.entropy), old, strict=True):
                 new[:, :keep] = before[:, :keep]
         at_end = self.horizontalScrollBar().value() == self.horizontalScrollBar().maximum()
-        grown = self.n_positions and len(axis) > self.n_positions
-        first = not self.n_positions
+        follows = keep and at_end and first_decode is not None and len(axis) > self.n_positions
+        if self.n_positions and not keep:
+            self.away = False
         self.n_depths, self.n_positions = shape
         self.axis, self._came, self.first_decode = axis, ids, first_decode
         self.relayout()
-        if first:
-            self.verticalScrollBar().setValue(0)
-        elif grown and at_end:
-            self.horizontalScrollBar().setValue(self.horizontalScrollBar().maximum())
+        if follows:
+            end = self.horizontalScrollBar().maximum()
+            bound = end if self.away or self.chosen is None else min(self.chosen[1], end)
+            self._scroll(bound, self.verticalScrollBar().value())
 
     def set_part(
         self,
@@ -140,12 +138,12 @@ class LensGrid(PointedSheet[Cell]):
 
     def set_table(self, table: Colours) -> None:
         """256 colours: 0 unknown, 1 … 255 probabilities 0 … 1."""
-        if np.array_equal(table, self._table):
+        if np.array_equal(table, self.table):
             return
-        self._table = table
+        self.table = table
         channels = np.stack([(table >> shift) & 255 for shift in (16, 8, 0)], -1) / 255.0  # (256, 3)
         linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-        self._light = linear @ np.array([0.2126, 0.7152, 0.0722]) > LIGHT  # (256,)
+        self.light = linear @ np.array([0.2126, 0.7152, 0.0722]) > LIGHT  # (256,)
         self._redraw()
 
     def set_overview(self, *, overview: bool) -> None:
@@ -158,7 +156,14 @@ class LensGrid(PointedSheet[Cell]):
         """How large the cells of another grid are, and which is chosen."""
         self.overview, self._zoom = before.overview, before._zoom
         self.set_chosen(before.chosen)
+        self.away = before.away
         self.relayout()
+
+    def scroll_back(self, across: int, down: int) -> None:
+        """To where a grid was that this one has taken the place of, in cells; the chosen cell in sight as it was."""
+        self._scroll(across, down)
+        if not self.away and self.chosen is not None:
+            self.reveal(self.chosen)
 
     def set_chosen(self, cell: tuple[int, int] | None) -> None:
         if cell != self.chosen:
@@ -264,11 +269,12 @@ class LensGrid(PointedSheet[Cell]):
         """Shows the whole: `wholeWanted`, as the owner says elsewhere too how large cells are."""
         self.wholeWanted.emit()
 
-    def missing(self) -> list[int]:
-        """Depths in sight of which a cell in sight is not known, from the top."""
-        depths, positions = self.in_sight()
-        unknown = self.ids[slice(*depths), slice(*positions)] < 0
-        return [depths[0] + int(row) for row in np.flatnonzero(unknown.any(1))][::-1]
+    def missing(self, depths: Span | None = None, positions: Span | None = None) -> tuple[int, ...]:
+        """The depths, from the top, of which a cell at `positions` is not known; those in sight unless it is said."""
+        in_sight = self.in_sight()
+        depths, positions = depths or in_sight[0], positions or in_sight[1]
+        unknown = (self.ids[slice(*depths), slice(*positions)] < 0).any(1)
+        return tuple(depths[0] + int(row) for row in np.flatnonzero(unknown))[::-1]
 
     def sizeHint(self) -> QSize:
         return QSize(560, self.theme.px(10 * CELL_HEIGHT))
@@ -390,7 +396,7 @@ class LensGrid(PointedSheet[Cell]):
         painter = QPainter(scene)
         painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
         painter.setClipRect(area)
-        self._paint_cells(painter, depths, positions)
+        paint_cells(painter, self, depths, positions)
         painter.end()
         return scene
 
@@ -399,55 +405,19 @@ class LensGrid(PointedSheet[Cell]):
         self._scene = None
         self.viewport().update()
 
-    def _paint_cells(self, painter: QPainter, depths: Span, positions: Span) -> None:
-        width, _ = self.cell_size()
-        if not self.with_words:
-            self._paint_colours(painter, depths, positions)
-            return
-        font = self.theme.font("mono_small")
-        metrics = QFontMetricsF(font)
-        painter.setFont(font)
-        room = width - PADDING - STRIPE - 3
-        shown: dict[int, str] = {}
-        for depth in range(*depths):
-            for position in range(*positions):
-                rect = self.cell_rect(depth, position).adjusted(0, 0, -1, -1)
-                token, level = int(self.ids[depth, position]), self._level(depth, position)
-                painter.fillRect(rect, QColor.fromRgb(int(self._table[level])))
-                if token < 0:
-                    continue
-                painter.setPen(Qt.GlobalColor.black if self._light[level] else Qt.GlobalColor.white)
-                if self.comes_true(depth, position):
-                    # On the cell and not at its edge, where it would be lost in the gap of one of the themes.
-                    painter.fillRect(rect.adjusted(2, 3, STRIPE + 2 - rect.width(), -3), painter.pen().color())
-                if token not in shown:
-                    shown[token] = fitted(self.words.get(token, ""), metrics, room)
-                inside = rect.adjusted(PADDING + STRIPE, 0, 0, 0)
-                painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown[token])
-
-    def _level(self, depth: int, position: int) -> int:
-        p = float(self.p[depth, position])
-        return 0 if self.ids[depth, position] < 0 else 1 + round(min(p, 1.0) * 254)
-
-    def _paint_colours(self, painter: QPainter, depths: Span, positions: Span) -> None:
-        """The cells in sight as one picture."""
-        part = (slice(*depths), slice(*positions))
-        p = np.nan_to_num(np.minimum(self.p[part], 1.0))
-        levels = np.where(self.ids[part] < 0, 0, 1 + np.rint(p * 254)).astype(np.int64)
-        if not levels.size:
-            return
-        colours = np.ascontiguousarray(self._table[levels[::-1]])
-        height, width = colours.shape
-        image = QImage(colours.data, width, height, 4 * width, QImage.Format.Format_RGB32)
-        top, bottom = self.cell_rect(depths[1] - 1, positions[0]), self.cell_rect(depths[0], positions[1] - 1)
-        painter.drawImage(QRectF(top.topLeft(), bottom.bottomRight()), image)
-
     def reveal(self, cell: tuple[int, int]) -> None:
         """Scrolls so far that a cell is in sight."""
         (across, down), row = self.counts(), self.n_depths - 1 - cell[0]
         for bar, at, count in ((self.horizontalScrollBar(), cell[1], across), (self.verticalScrollBar(), row, down)):
             bar.setValue(min(max(bar.value(), at - count + 1), at))
-        self._seen = True
+        self.away = False
+
+    def _scroll(self, across: int, down: int) -> None:
+        """Not by a person."""
+        away = self.away
+        self.horizontalScrollBar().setValue(across)
+        self.verticalScrollBar().setValue(down)
+        self.away = away
 
     def _scrolled(self) -> Cell:
         return self.horizontalScrollBar().value(), self.verticalScrollBar().value()
@@ -461,14 +431,15 @@ class LensGrid(PointedSheet[Cell]):
 
     def relayout(self) -> None:
         """Sizes and scroll ranges in the present room; the chosen cell stays in sight."""
-        seen = self._seen
+        away = self.away
         self._side = self._size = self._sized = None
         (across, down), bars = self.counts(), (self.horizontalScrollBar(), self.verticalScrollBar())
         for bar, cells, count in ((bars[0], self.n_positions, across), (bars[1], self.n_depths, down)):
             bar.setPageStep(max(count, 1))
             bar.setSingleStep(1)
             bar.setRange(0, max(cells - count, 0))
-        if seen and self.chosen is not None:
+        self.away = away
+        if not away and self.chosen is not None:
             self.reveal(self.chosen)
         self._redraw()
         self.viewChanged.emit()
@@ -476,7 +447,7 @@ class LensGrid(PointedSheet[Cell]):
     def _on_scrolled(self) -> None:
         if self.chosen is not None:
             depths, positions = self.in_sight()
-            self._seen = self.chosen[0] in range(*depths) and self.chosen[1] in range(*positions)
+            self.away = self.chosen[0] not in range(*depths) or self.chosen[1] not in range(*positions)
         self._redraw()
         self.viewChanged.emit()
 

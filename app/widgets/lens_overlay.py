@@ -25,7 +25,7 @@ def paint_overlay(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span,
         _paint_awaited(painter, grid, area, depths, positions)
     painter.save()
     painter.setClipRect(area.adjusted(-1, -1, 1, 1))  # a frame is as thick at the outer cells
-    _paint_frames(painter, grid)
+    _paint_frames(painter, grid, depths, positions)
     painter.restore()
     painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
     _paint_axis(painter, grid, positions)
@@ -37,14 +37,16 @@ def paint_overlay(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span,
 
 
 def awaited_words(grid: LensGrid, depths: Span, positions: Span) -> tuple[str, QRectF] | None:
-    """What is said of the layers in sight of which nothing is here, and over which cells; None where there are none."""
-    unknown = (grid.ids[slice(*depths), slice(*positions)] < 0).all(1)  # (depths,), rising
-    found = np.flatnonzero(unknown)
+    """What is said of the layers in sight of which not all is here, and over which cells; None where there are none."""
+    unknown = grid.ids[slice(*depths), slice(*positions)] < 0  # (depths, rising; positions)
+    found = np.flatnonzero(unknown.any(1))
     if not len(found):
         return None
     groups = np.split(found, np.flatnonzero(np.diff(found) > 1) + 1)
-    largest = max(groups, key=len)
-    top, bottom = grid.cell_rect(depths[0] + int(largest[-1]), 0), grid.cell_rect(depths[0] + int(largest[0]), 0)
+    rows = max(groups, key=lambda group: int(unknown[group].sum()))
+    across = np.flatnonzero(unknown[rows].any(0))
+    top = grid.cell_rect(depths[0] + int(rows[-1]), positions[0] + int(across[0]))
+    bottom = grid.cell_rect(depths[0] + int(rows[0]), positions[0] + int(across[-1]))
     return tr("computing layers, {n} to come …", n=len(found)), QRectF(top.topLeft(), bottom.bottomRight())
 
 
@@ -53,11 +55,11 @@ def _paint_awaited(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span
     found = awaited_words(grid, depths, positions)
     if found is None:
         return
-    words, rows = found
+    words, cells = found
     metrics = QFontMetricsF(grid.theme.font("ui"))
     plate = QRectF(0, 0, min(metrics.horizontalAdvance(words) + 20, area.width() - 4), metrics.height() + 6)
-    plate.moveCenter(area.center())
-    plate.moveTop(rows.center().y() - plate.height() / 2)
+    plate.moveCenter(cells.center())
+    plate.moveLeft(max(min(plate.left(), area.right() - plate.width() - 2), area.left() + 2))
     plate.moveTop(max(min(plate.top(), area.bottom() - plate.height()), area.top()))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(grid.theme.palette.line, 1))
@@ -69,42 +71,53 @@ def _paint_awaited(painter: QPainter, grid: LensGrid, area: QRectF, depths: Span
     painter.drawText(plate, Qt.AlignmentFlag.AlignCenter, words)
 
 
-def _paint_frames(painter: QPainter, grid: LensGrid) -> None:
+def _paint_frames(painter: QPainter, grid: LensGrid, depths: Span, positions: Span) -> None:
     colours = grid.theme.palette
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    if grid.linked is not None:
+    if grid.linked is not None and grid.linked in range(*positions):
         painter.setPen(QPen(colours.cursor, 1))
         top, bottom = grid.cell_rect(grid.n_depths - 1, grid.linked), grid.cell_rect(0, grid.linked)
         painter.drawRect(QRectF(top.topLeft(), bottom.bottomRight()).adjusted(0.5, 0.5, -1.5, -1.5))
     for cell, chosen in ((grid.chosen, True), (grid.hovered, False)):
-        if cell is not None:
+        if cell is not None and cell[0] in range(*depths) and cell[1] in range(*positions):
             rect, inside = grid.cell_rect(*cell), min(grid.cell_size()) >= ROOM_INSIDE
             # Cells stand 1 px apart in the panel's colour: the outline lies there, and the white on the cell.
             rect = rect.adjusted(1, 1, -2, -2) if inside else rect.adjusted(-0.5, -0.5, -0.5, -0.5)
             draw_frame(painter, colours, rect, chosen=chosen)
 
 
-def _paint_axis(painter: QPainter, grid: LensGrid, positions: Span) -> None:
-    colours, (width, _) = grid.theme.palette, grid.cell_size()
-    pointed = grid.hovered or grid.chosen
+def axis_labels(grid: LensGrid, positions: Span) -> list[tuple[int, QRectF, str]]:
+    """The tokens at the top that have room: position, place and text, cut where the next one begins. One that the edge
+    would cut is left out."""
+    pointed, (width, _) = grid.hovered or grid.chosen, grid.cell_size()
     step = max(1, int(np.ceil(grid.theme.px(CELL_WIDTH) * WORD_WIDTH / width)))
-    painter.setClipRect(QRectF(grid.side_room, 0, grid.viewport().width(), grid.head_room))
     edge, free = float(grid.viewport().width()), grid.side_room
-    for position in range(positions[0] // step * step, positions[1], step):
+    found: list[tuple[int, QRectF, str]] = []
+    for position in range(-(-positions[0] // step) * step, positions[1], step):
         bold = position in {pointed[1] if pointed else None, grid.linked}
-        font = grid.theme.font("mono_small", bold=bold)
-        painter.setFont(font)
-        generated = grid.first_decode is not None and position >= grid.first_decode
-        painter.setPen(colours.text if bold else colours.amber if generated else colours.secondary)
-        rect = grid.cell_rect(0, position)
-        room = QRectF(rect.left() + PADDING, 0, width * step - 2 * PADDING, grid.head_room)
-        needed = QFontMetricsF(font).horizontalAdvance(grid.axis[position])
+        metrics = QFontMetricsF(grid.theme.font("mono_small", bold=bold))
+        share = width * step - 2 * PADDING
+        room = QRectF(grid.cell_rect(0, position).left() + PADDING, 0, share, grid.head_room)
+        needed = metrics.horizontalAdvance(grid.axis[position])
         if position + step >= grid.n_positions:  # none follows: it ends at the edge, and begins before its cell
             room.setRight(edge)
             room.setLeft(min(room.left(), max(edge - needed - 1, free)))
         room.setRight(min(room.right(), edge))
-        text = QFontMetricsF(font).elidedText(grid.axis[position], Qt.TextElideMode.ElideRight, room.width())
-        free = room.left() + min(needed, room.width()) + PADDING
+        if room.width() + 0.5 >= min(needed, share):
+            text = metrics.elidedText(grid.axis[position], Qt.TextElideMode.ElideRight, room.width())
+            found.append((position, room, text))
+            free = room.left() + min(needed, room.width()) + PADDING
+    return found
+
+
+def _paint_axis(painter: QPainter, grid: LensGrid, positions: Span) -> None:
+    colours, pointed = grid.theme.palette, grid.hovered or grid.chosen
+    painter.setClipRect(QRectF(grid.side_room, 0, grid.viewport().width(), grid.head_room))
+    for position, room, text in axis_labels(grid, positions):
+        bold = position in {pointed[1] if pointed else None, grid.linked}
+        generated = grid.first_decode is not None and position >= grid.first_decode
+        painter.setFont(grid.theme.font("mono_small", bold=bold))
+        painter.setPen(colours.text if bold else colours.amber if generated else colours.secondary)
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
     painter.setClipping(False)
 

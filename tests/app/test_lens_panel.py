@@ -202,7 +202,7 @@ def test_the_colours_and_the_stripes_have_a_key_in_both_modes(qtbot: QtBot, tmp_
     assert "linear" in panel.key.bar.scale
     picture = panel.key.grab().toImage()
     lines = {picture.pixelColor(x, picture.height() // 2).rgb() for x in range(picture.width())}
-    assert len(lines & set(panel.grid._table[1:].tolist())) > 60  # the bar is 96 px wide
+    assert len(lines & set(panel.grid.table[1:].tolist())) > 60  # the bar is 96 px wide
     QTest.mouseClick(panel.look._segments["overview"], LEFT)
     settled(qtbot, panel, bench)
     panel.resize(1100, 190)
