@@ -19,8 +19,9 @@ SHORT_WINDOW, LOW_WINDOW = 740, 480
 """Px of the window's height at 100 % text under which there is no row of panels below, nor two in one column."""
 EDGE, TITLE, TAB, TAB_SIDES, TIGHT_SIDES = 8, 34, 32, 11.0, 4.5
 LEFT, RIGHT, TOP, PROMPT = 0.21, 0.24, 0.67, 0.47 / 0.90
-LEAST_LEFT, LEAST_RIGHT = 259, 235
-"""The standard layout's sizes and shares (frame/docks.py), which is not imported yet."""
+LEAST_LEFT, LEAST_RIGHT = (74, 185), 235
+"""The standard layout's sizes and shares (frame/docks.py), which is not imported yet; of the least at the left the
+second part grows with the text."""
 ICON, GAP, SIDE = 28, 10, 24
 """As an empty panel has them."""
 BELOW = ("kv", "rope", "feed_forward", "block_walk", "lens", "model")
@@ -40,7 +41,9 @@ class StartPage(QWidget):
         width, height, room = self.width(), self.height(), self.width() - 4 * EDGE
         if self._own:
             return [(QRectF(EDGE, EDGE, width - 2 * EDGE, height - 2 * EDGE), ())]
-        left, right = max(int(room * LEFT), LEAST_LEFT), max(int(room * RIGHT), LEAST_RIGHT)
+        fixed, grows = LEAST_LEFT
+        left = max(int(room * LEFT), fixed + self._theme.px(grows))
+        right = max(int(room * RIGHT), LEAST_RIGHT)
         top = height - 2 * EDGE if short else round(height * TOP)
         column, found = QRectF(EDGE, EDGE, left, top), list[tuple[QRectF, tuple[str, ...]]]()
         if low:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LANE, DOT, MARGIN = 16, 3.5, 8
 MAX_LANES = 8
-LOW_LANE, LEAST_HEIGHT, MOST_HEIGHT = 6, 20, 28
+LOW_LANE, LEAST_HEIGHT, MOST_HEIGHT = 6, 20, 26
 """Px of a lane, and of all of them, where the tree stands in a line of text."""
 
 

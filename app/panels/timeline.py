@@ -126,10 +126,9 @@ class TimelinePanel(Panel):
         if branches:
             room -= max(tree.height_as(low=True) - line, 0) if low else own
         curve = curve_height(room - line, px)
-        if branches:  # a little of the curve before the last step is scrolled out of sight
-            over = self.body.minimumSize().height() - self.curve.minimumHeight() + curve - height
-            curve = max(curve - max(over, 0), px(CURVE_LEAST))
-        self.curve.setFixedHeight(curve)
+        # A little of the curve before the last step is scrolled out of sight.
+        over = self.body.minimumSize().height() - self.curve.minimumHeight() + curve - height
+        self.curve.setFixedHeight(max(curve - max(over, 0), px(CURVE_LEAST)))
 
     def _place_tree(self, *, low: bool) -> None:
         """The branches in the line of steps, where a line of their own would leave too few steps, or under it."""

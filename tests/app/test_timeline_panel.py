@@ -98,13 +98,14 @@ def test_branches_leave_the_curve_its_place_where_the_panel_is_scrolled(
     assert (scroll.verticalScrollBar().maximum() == 0) == (needed <= height)
 
 
+@pytest.mark.parametrize("height", [218, 219])
 @pytest.mark.parametrize("branches", [1, 2, 3, 5, 8])
 def test_five_steps_are_seen_in_the_standard_layout_however_many_branches_there_are(
-    qtbot: QtBot, tmp_path: Path, branches: int
+    qtbot: QtBot, tmp_path: Path, branches: int, height: int
 ) -> None:
-    """In a window of 1400 × 900 the panel is 285 × 219; with two branches it once showed two steps."""
+    """In a window of 1400 × 900 the panel is 285 × 219, in Chinese 218; with two branches it once showed two steps."""
     bench, panel = shown(qtbot, tmp_path)
-    panel.resize(285, 219)
+    panel.resize(285, height)
     run = bench.run(random_ids(12), 9)
     first = run.state().path[1]
     for _ in range(branches - 1):
@@ -134,6 +135,20 @@ def test_five_steps_are_seen_in_the_standard_layout_however_many_branches_there_
 def seen_rows(panel: TimelinePanel) -> int:
     table = panel.table
     return table.viewport().height() // table.verticalHeader().defaultSectionSize()
+
+
+def test_in_large_text_the_curve_is_no_higher_than_leaves_the_steps_in_sight(qtbot: QtBot, tmp_path: Path) -> None:
+    bench = ModelBench(tmp_path, Theme("dark", 2.0), made())
+    panel = TimelinePanel(bench.ctx)
+    scroll = PanelScroll(panel, bench.ctx.theme)
+    qtbot.addWidget(scroll)
+    scroll.resize(285, 276)
+    scroll.show()
+    qtbot.waitExposed(scroll)
+    bench.run(random_ids(12), 8)
+    qtbot.waitUntil(lambda: panel.settled and panel.table.model().rowCount() == 9)
+    qtbot.waitUntil(lambda: scroll.verticalScrollBar().maximum() == 0)
+    assert panel.curve.height() >= bench.ctx.theme.px(CURVE_LEAST)
 
 
 @pytest.mark.parametrize("room", [110, 175, 179, 197, 231, 259, 400])
