@@ -41,6 +41,11 @@ class Command:
         """The title in the current language."""
         return tr(self.title)
 
+    @property
+    def whole_label(self) -> str:
+        """The title outside its menu: with what it is a choice of."""
+        return f"{tr(self.submenu)}: {self.label}" if self.submenu and self.checked is not None else self.label
+
 
 class CommandRegistry(QObject):
     """The commands in the order they were added; `changed` when one was added or removed, `refreshed` when enabled

@@ -79,7 +79,7 @@ class CommandPalette(QWidget):
         self.list.clear()
         found = [(score, command) for command in self._commands if (score := match(text, command)) is not None]
         for _, command in sorted(found, key=lambda pair: pair[0]):
-            item = QListWidgetItem(command.label)
+            item = QListWidgetItem(command.whole_label)
             item.setData(Qt.ItemDataRole.UserRole, command.id)
             item.setData(Qt.ItemDataRole.UserRole + 1, shortcut_text(command))
             item.setSizeHint(QSize(0, self._theme.px(ROW)))
@@ -118,13 +118,13 @@ class _Delegate(QStyledItemDelegate):
 def match(text: str, command: Command) -> tuple[int, int] | None:
     """How well a command matches: words first, then letters in order; None when it does not."""
     wanted = text.lower().strip()
-    for title in (command.label.lower(), command.title.lower(), command.id):
+    for title in (command.whole_label.lower(), command.title.lower(), command.id):
         if not wanted:
             return (0, 0)
         at = title.find(wanted)
         if at >= 0:
             return (0 if at == 0 or title[at - 1] in " .:" else 1, at)
-    title, at = command.label.lower(), -1
+    title, at = command.whole_label.lower(), -1
     for letter in wanted.replace(" ", ""):
         at = title.find(letter, at + 1)
         if at < 0:

@@ -37,7 +37,7 @@ MAX_EXPERTS = 131_072
 
 
 class ConfigError(DecoderscopeError):
-    """A model's configuration that can't be run: the field, what it holds, what it should."""
+    """A model's configuration that can't be run: the field, what it holds, what it should, the way out."""
 
     code = "bad_config"
 
@@ -45,7 +45,10 @@ class ConfigError(DecoderscopeError):
         self.field, self.found, self.expected = field, found, expected
         shown = repr(found)
         shown = shown if len(shown) <= 80 else shown[:77] + "…"
-        super().__init__(f"The model's configuration says {field} is {shown}; expected {expected}.")
+        super().__init__(
+            f"The model's configuration says {field} is {shown}; expected {expected}. If that is a mistake, correct it "
+            "in the model's files or get them again; a model that is made so can't be run here."
+        )
 
 
 def _whole(value: object, low: int, high: int) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from app.session import Session
     from app.state.run_book import Kept
     from model.protocol.framing import Arrays
+    from model.protocol.values import ModelInfo
     from model.protocol.wire import ErrorInfo
 
 UNSERVED = frozenset({LOST, "no_model", "no_run"})
@@ -29,12 +30,18 @@ UNSERVED = frozenset({LOST, "no_model", "no_run"})
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Return:
     """A run on its way back. `source`: of the model that it wants; `sha256`: of the weights that drew its tokens, ""
-    where that is not known; `ended`: told once whether it is back."""
+    where that is not known, and `computed` in which number format and where; `ended`: told once whether it is back."""
 
     kept: Kept
     source: str
     sha256: str = ""
+    computed: str = ""
     ended: Callable[[bool], None] | None = None
+
+
+def computed(model: ModelInfo) -> str:
+    """Number format and device, which the last digits of every number go by."""
+    return f"{model.dtype} · {model.device}"
 
 
 def not_held() -> str:
@@ -64,6 +71,7 @@ class LostRun:
         self._session = session
         self.kept: Kept | None = None
         self.sha256 = ""  # of the weights that drew the run's tokens
+        self.computed = ""  # in which number format its numbers were, and where
         self.redo: Callable[[], object] | None = None
         self._interrupted: Callable[[], object] | None = None
         self._return: Return | None = None  # asked for
@@ -91,7 +99,7 @@ class LostRun:
         """The engine holds a run that it made from what was asked, and the screen shows it."""
         self.kept = self.redo = self._interrupted = self._before = None
         model = self._session.model
-        self.sha256 = model.sha256 if model else ""
+        self.sha256, self.computed = (model.sha256, computed(model)) if model else ("", "")
         self._withdraw()
 
     def take(self) -> None:
@@ -132,7 +140,7 @@ class LostRun:
 
     def restore(self, kept: Kept) -> None:
         """Makes the run that is shown again, from its tokens and draws, with the model that is open."""
-        self.bring(Return(kept=kept, source=self._session.source, sha256=self.sha256))
+        self.bring(Return(kept=kept, source=self._session.source, sha256=self.sha256, computed=self.computed))
 
     def expect(self, coming: Return) -> None:
         """Brings a run back as soon as the model it wants is open."""
@@ -153,7 +161,7 @@ class LostRun:
             self.made()
             self.sha256 = coming.sha256 or self.sha256
             session.new_run(reply)
-            self._say_back()
+            self._say_back(coming.computed)
             if coming.ended is not None:
                 coming.ended(True)
             if interrupted is not None:
@@ -211,11 +219,19 @@ class LostRun:
             self.kept = self._session.book.kept() if self.kept is not None else None
             coming.ended(False)
 
-    def _say_back(self) -> None:
-        """That the run is as it was, unless other weights read its tokens now."""
+    def _say_back(self, was: str) -> None:
+        """That the run is as it was, unless other weights read its tokens now, or another number format or
+        device than `was`, "" where that isn't known."""
         session, model = self._session, self._session.model
         if model is None or not self.sha256 or not model.sha256 or model.sha256 == self.sha256:
-            session.notify.say(tr("The run is back as it was."))
+            if model is None or computed(model) == was:
+                session.notify.say(tr("The run is back as it was."))
+            elif was:
+                words = tr("The run is back with its tokens; its numbers are computed anew: {was} before, {now} now.",
+                           now=computed(model), was=was)  # fmt: skip
+                session.notify.say(words)
+            else:
+                session.notify.say(tr("The run is back with its tokens."))
             return
         session.notify.say(tr("The run is back, read by other weights."))
         text = tr(

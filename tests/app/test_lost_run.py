@@ -74,6 +74,25 @@ def test_without_an_engine_no_number_stands_under_another_name(window: Applicati
     assert session.sampler.temperature == 1.7
 
 
+def test_a_run_in_another_number_format_is_not_said_to_be_as_it_was(window: Application, qtbot: QtBot) -> None:
+    session, said = session_of(window), list[str]()
+    session.notify.message.connect(said.append)
+    before = [node.token_id for node in session.path_nodes()]
+    for dtype in ("bfloat16", "auto"):
+        said.clear()
+        window.window.settings.update(dtype=dtype)
+        session.open_model(session.source)
+        qtbot.waitUntil(lambda: any("run is back" in text for text in said), timeout=TIMEOUT)
+        assert [node.token_id for node in session.path_nodes()] == before
+        (words,) = [text for text in said if "run is back" in text]
+        formats = ("float32 · cpu before", "bfloat16 · cpu now") if dtype == "bfloat16" else ("bfloat16 · cpu before",)
+        assert "as it was" not in words and all(text in words for text in formats)
+        qtbot.waitUntil(lambda: session.can_go_on and not session.busy, timeout=TIMEOUT)
+    said.clear()
+    session.restart_engine()  # the same format again
+    qtbot.waitUntil(lambda: "The run is back as it was." in said, timeout=TIMEOUT)
+
+
 def test_why_the_engine_stopped_is_said_once_and_its_details_are_all_that_is_known(
     window: Application, qtbot: QtBot
 ) -> None:

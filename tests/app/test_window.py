@@ -215,6 +215,14 @@ def test_the_palette_finds_and_runs(application: Application, qtbot: QtBot) -> N
     application.commands.run("view.theme.dark")
 
 
+def test_the_palette_has_every_entry_once(application: Application) -> None:
+    palette = CommandPalette(application.theme, application.window.registry, application.window)
+    said = [palette.list.item(row).text() for row in range(palette.list.count())]
+    assert sorted(said) == sorted(set(said))
+    assert {"Theme: As the system", "Language: As the system", "Theme: Light"} <= set(said)
+    palette.close()
+
+
 def test_every_panel_can_be_exported_from_the_palette(application: Application, qtbot: QtBot) -> None:
     window = application.window
     palette = CommandPalette(application.theme, window.registry, window)

@@ -139,7 +139,8 @@ def test_the_sentence_in_full() -> None:
     with pytest.raises(ConfigError) as caught:
         read(num_hidden_layers=2000)
     assert str(caught.value) == (
-        "The model's configuration says num_hidden_layers is 2000; expected a whole number from 1 to 1024."
+        "The model's configuration says num_hidden_layers is 2000; expected a whole number from 1 to 1024. If that is "
+        "a mistake, correct it in the model's files or get them again; a model that is made so can't be run here."
     )
 
 
