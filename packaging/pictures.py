@@ -5,6 +5,7 @@ FOLDER: what `decoderscope tour --out FOLDER` left; without it the tour is walke
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,10 +30,11 @@ def convert(source: Path, target: Path) -> None:
 
 
 def pictures(folder: Path) -> None:
-    """The window, and every panel in both themes."""
+    """The window, every panel in both themes, and where in each the figure lies that its help shows."""
     convert(folder / "1-start-dark.png", ROOT / "assets/pictures/window.webp")
     for source in sorted(folder.glob("panel-*.png")):
         convert(source, ROOT / "assets/panels" / f"{source.stem.removeprefix('panel-')}.webp")
+    shutil.copyfile(folder / "telling.json", ROOT / "assets/panels/telling.json")
 
 
 def main(arguments: list[str]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen, QPixmap
-from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app import resources
 from app.i18n import tr
@@ -17,23 +19,25 @@ if TYPE_CHECKING:
 SIZE = 22
 WIDTH, WIDTH_WITH_PICTURE = 340, 592
 MARGIN = 16
-TELLING = {
-    "attention": (8, 76, 528, 352),
-    "kv": (10, 44, 490, 336),
-    "rope": (12, 108, 528, 234),
-    "feed_forward": (296, 74, 528, 310),
-    "block_walk": (8, 72, 398, 346),
-    "lens": (12, 74, 525, 325),
-    "model": (8, 74, 300, 362),
-}
-"""Px of the part of a panel's picture that is shown, as large as it was taken: left, top, width, height. A picture that
-is no wider than there is room for is shown whole."""
+LEAST_SCALE, LEAST_TEXT = 0.7, 220
+"""Of a picture that has not the height; px at 100 % text of words that have a picture beside them."""
+
+
+@cache
+def telling() -> dict[str, list[int]]:
+    """Of a panel's picture the figure that is shown: left, top, width, height, px. A picture of a panel that is not
+    among them is shown whole. app/tour/panels.py finds them."""
+    found: dict[str, list[int]] = json.loads(resources.text("panels/telling.json"))
+    return found
 
 
 class InfoPopup(QFrame):
-    """A title and paragraphs of plain text, under them `picture`; closes on Esc or a click outside."""
+    """A title and paragraphs of plain text, under them or, where it is narrow, beside them `picture`, as large as it
+    was taken or as there is room for; closes on Esc or a click outside. `room`: px of height there are."""
 
-    def __init__(self, theme: Theme, title: str, text: str, parent: QWidget, picture: QPixmap | None = None) -> None:
+    def __init__(
+        self, theme: Theme, title: str, text: str, parent: QWidget, picture: QPixmap | None = None, *, room: int = 800
+    ) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(title)
@@ -52,7 +56,7 @@ class InfoPopup(QFrame):
             column.addWidget(label)
         self.setFixedWidth(max(WIDTH_WITH_PICTURE if picture else WIDTH, theme.px(WIDTH)))
         if picture:
-            self._add_picture(column, picture, title)
+            self._add_picture(picture, title, room)
         scroller = self._scroller = QScrollArea()
         scroller.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroller.setFrameShape(QFrame.Shape.NoFrame)
@@ -71,17 +75,34 @@ class InfoPopup(QFrame):
         self._content.ensurePolished()
         self.resize(self.width(), min(self._column.totalHeightForWidth(self.width() - 2) + 2, room))
 
-    def _add_picture(self, column: QVBoxLayout, picture: QPixmap, title: str) -> None:
-        ratio = self.devicePixelRatioF()
-        width = round(min(self.width() - 2 * MARGIN, picture.width()) * ratio)
-        scaled = picture.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
-        scaled.setDevicePixelRatio(ratio)
+    def _add_picture(self, picture: QPixmap, title: str, room: int) -> None:
+        ratio, column = self.devicePixelRatioF(), self._column
         image, words = QLabel(self._content), QLabel(tr("With the default model and its example."), self._content)
-        image.setPixmap(scaled)
         image.setAccessibleName(tr("A picture of the panel: {title}", title=title))
         words.setProperty("role", "hint")
-        column.addWidget(image)
+        beside = self.width() - 3 * MARGIN - picture.width() >= self._theme.px(LEAST_TEXT)
+        if beside:
+            row, text = QHBoxLayout(), QVBoxLayout()
+            row.setSpacing(MARGIN)
+            while (item := column.takeAt(1)) is not None:
+                text.addItem(item)
+            text.addStretch(1)
+            row.addLayout(text, 1)
+            row.addWidget(image, 0, Qt.AlignmentFlag.AlignTop)
+            column.addLayout(row)
+        else:
+            column.addWidget(image)
         column.addWidget(words)
+        self.ensurePolished()
+        self._content.ensurePolished()
+        high = room - (0 if beside else column.totalHeightForWidth(self.width() - 2) + 2)
+        scale = min(1.0, (self.width() - 2 * MARGIN) / picture.width(), max(high / picture.height(), LEAST_SCALE))
+        size = (picture.size().toSizeF() * scale * ratio).toSize()
+        scaled = (
+            picture.scaled(size, mode=Qt.TransformationMode.SmoothTransformation) if scale * ratio != 1 else picture
+        )
+        scaled.setDevicePixelRatio(ratio)
+        image.setPixmap(scaled)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -117,9 +138,10 @@ class InfoButton(QAbstractButton):
     def open(self) -> InfoPopup:
         """Opens the explanation under the button, inside the screen; over it where there is no room for that: what it
         explains stays in sight."""
-        popup = InfoPopup(self._theme, self._title, self._text, self, self._picture())
         available = self.screen().availableGeometry()
-        popup.fit(available.height() - 16)
+        room = available.height() - 16
+        popup = InfoPopup(self._theme, self._title, self._text, self, self._picture(), room=room)
+        popup.fit(room)
         corner = self.mapToGlobal(QPoint(self.width(), self.height() + 4)) - QPoint(popup.width(), 0)
         corner.setX(max(available.left(), min(corner.x(), available.right() - popup.width())))
         over = self.mapToGlobal(QPoint(0, -4)).y() - popup.height()
@@ -138,7 +160,8 @@ class InfoButton(QAbstractButton):
         picture.loadFromData(resources.data(f"panels/{self._panel}-{'dark' if self._theme.dark else 'light'}.webp"))
         if picture.isNull():
             return None  # a Qt without WebP
-        return picture.copy(*TELLING[self._panel]) if self._panel in TELLING else picture
+        part = telling().get(self._panel)
+        return picture.copy(QRect(*part)) if part else picture
 
     def sizeHint(self) -> QSize:
         return QSize(self._theme.px(SIZE), self._theme.px(SIZE))
