@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from app.panels.base import Panel
 
 Floats = NDArray[np.float32]
-DOT_FROM = 3.0
+DOT_FROM, TICK, TICK_FROM = 3.0, 8.0, 4.0
+"""Px of a ring from which it is one; of a tick in lower rows, at most, and from which it is one."""
 NAMES_FROM, CORNER = 148, 5.0
 """Px of height at 100 % text from which columns are named at a slant; px from the names of the axes to the cells."""
 
@@ -57,7 +58,8 @@ class Grid:
 
 
 class ColumnMap(HeatMap):
-    """A heat map whose rows are tokens and whose columns are not; some cells of a row may be marked with a ring."""
+    """A heat map whose rows are tokens and whose columns are not; some cells of a row may be marked: with a ring, in
+    low rows with a tick half black, half white, which is told from any colour and from its neighbours."""
 
     grid: Grid | None = None
     described = Signal()
@@ -97,19 +99,35 @@ class ColumnMap(HeatMap):
         painter.setClipRect(area)
         shade = QColor(Qt.GlobalColor.black)
         shade.setAlphaF(0.5)
-        size = self.cell_rect((0, 0))
-        radius = min(size.width(), size.height()) * 0.28
-        if radius * 2 < DOT_FROM:
-            return  # thousands of rings on cells this small would be all there is to see
+        mark, radius = self.mark(), self._radius()
+        if not mark:
+            return
         rows = range(*self.view.row_span(self.shape[0]))
         for row in rows:
             for col in grid.marked[row].tolist():
-                at: QPointF = self.cell_rect((row, int(col))).center()
+                cell = self.cell_rect((row, int(col)))
+                at: QPointF = cell.center()
+                if mark == "tick":
+                    half = min(cell.width() * 0.6, TICK) / 2
+                    for left, colour in ((at.x() - half, Qt.GlobalColor.black), (at.x(), Qt.GlobalColor.white)):
+                        painter.fillRect(QRectF(left, cell.top(), half, cell.height()), colour)
+                    continue
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(shade, 2.4))
                 painter.drawEllipse(at, min(radius, 5.0), min(radius, 5.0))
                 painter.setPen(QPen(self.theme.palette.cursor, 1.3))
                 painter.drawEllipse(at, min(radius, 5.0), min(radius, 5.0))
+
+    def mark(self) -> Literal["ring", "tick", ""]:
+        """What chosen cells bear at the present size: nothing where rows share pixels."""
+        size = self.cell_rect((0, 0))
+        if self._radius() * 2 >= DOT_FROM:
+            return "ring"
+        return "tick" if size.height() >= 1 and size.width() * 0.6 >= TICK_FROM else ""
+
+    def _radius(self) -> float:
+        size = self.cell_rect((0, 0))
+        return min(size.width(), size.height()) * 0.28
 
     def corner(self) -> list[tuple[QRectF, str]]:
         """What columns and rows are called, where both have room beside the columns' names."""
@@ -178,6 +196,7 @@ class MapPage(QWidget):
         self.draw()
         names = [f"{grid.kind} {name}" for name in grid.names]
         self.table.blocks.set_matrix(grid.values.shape, pieces, names, origin=start, numbered=(True, False))
+        self.table.set_decode(self.heat.boundary)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -193,8 +212,17 @@ class MapPage(QWidget):
         self.caption.setVisible(self.height() >= self.minimumSizeHint().height() + taken)
         if self.grid is not None:
             metrics = QFontMetricsF(self.caption.font())
-            self.caption.setText(longest_fitting(self.grid.captions, metrics, self.width()))
+            self.caption.setText(longest_fitting(self.captions(), metrics, self.width()))
             self.caption.setToolTip(plain_tip(self.grid.tip))
+
+    def captions(self) -> tuple[str, ...]:
+        """What is said of the map, from all of it to the least: with what chosen cells bear at the present size."""
+        captions = self.grid.captions if self.grid is not None else ("",)
+        if self.grid is None or self.grid.marked is None or not all(self.heat.shape):
+            return captions
+        words = {"ring": tr("ring: chosen"), "tick": tr("black and white: chosen"), "": tr("chosen: zoom in")}
+        mark = words[self.heat.mark()]
+        return (*(f"{caption} · {mark}" for caption in captions[:2]), *captions[1:])
 
     def _label_columns(self) -> None:
         """Names over the columns: slanted where the map is high; where it is low its cells need the room, and as many
@@ -281,6 +309,7 @@ class MapPage(QWidget):
         heat.rowClicked.connect(lambda row: selection.set_query(row + (self.grid.start if self.grid else 0)))
         heat.copyWanted.connect(self.copy)
         heat.tableWanted.connect(self.tableAsked)
+        heat.viewChanged.connect(self._show_caption)
         self.table.cellClicked.connect(self._on_table_cell)
         self.table.copyWanted.connect(self.copy)
         self.table.blocks.blockWanted.connect(self._on_block)

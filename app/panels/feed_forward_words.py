@@ -173,7 +173,7 @@ def neuron_captions(reply: NeuronsReply, n: int, token: str) -> tuple[tuple[str,
 def expert_captions(n: int) -> tuple[str, ...]:
     """As `neuron_captions`."""
     return (
-        tr("tokens × {n} experts · colour: router probability · ring: chosen", n=n),
+        tr("tokens × {n} experts · colour: router probability", n=n),
         tr("tokens × experts · colour: probability"),
         tr("colour: {value}", value=tr("probability")),
     )
@@ -183,7 +183,7 @@ def expert_tip(reply: RouterReply) -> str:
     """What rows, columns and colours of the map are."""
     return "\n".join((
         tr("Rows: tokens. Columns: the layer's {n} experts, by number.", n=reply.n_experts),
-        tr("Colour: the router's probability, 0 to 1. Rings: the {k} experts each token is sent to.",
+        tr("Colour: the router's probability, 0 to 1. Marked: the {k} experts each token is sent to.",
            k=reply.experts_per_token),
     ))  # fmt: skip
 

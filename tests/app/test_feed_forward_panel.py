@@ -20,6 +20,7 @@ from app.panels.feed_forward import LEAD, TOP, FeedForwardPanel
 from app.theme import Theme
 from app.widgets.heatmap_boundary import words_place
 from app.widgets.heatmap_paint import axis_labels, bold_labels
+from app.widgets.heatmap_view import View
 from app.widgets.line_bars import rects
 from app.widgets.line_legend import PALE, pale
 from app.widgets.readout import parts_width
@@ -31,7 +32,7 @@ from model.views.feed_forward import neurons_reply, norms_reply, router_reply
 from tests.app.model_bench import FAMILIES, ModelBench, bench_with
 from tests.app.saving import save
 from tests.app.test_theme import contrast
-from tests.model.tiny import llama, made, model_of
+from tests.model.tiny import llama, made, model_of, random_ids
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 EXPERTS = MoeSpec(n_experts=5, top_k=2, d_expert=12, layers=(1,))
@@ -233,6 +234,38 @@ def test_experts(qtbot: QtBot, tmp_path: Path) -> None:
     assert "48 = 1.5 × 32" in panel.facts.text()
 
 
+def test_chosen_experts_are_marked_in_low_rows_too_and_the_caption_says_how(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path, made(moe=EXPERTS), (1360, 420))
+    bench.run(random_ids(60), 4)
+    bench.selection.set_layer(1)
+    settled(qtbot, bench, panel)
+    page, heat = panel.map, panel.map.heat
+    grid = heat.grid
+    assert grid is not None and grid.marked is not None and len(grid.values) == 64
+    said = {"ring": "ring: chosen", "tick": "black and white: chosen", "": "chosen: zoom in"}
+    found = set()
+    for height in (1400, 760, 420, 330, 262):
+        panel.resize(1360, height)
+        settled(qtbot, bench, panel)
+        mark, cell = heat.mark(), heat.cell_rect((0, 0))
+        found.add(mark)
+        assert page.captions()[0].endswith(said[mark]) and page.caption.text() in page.captions()
+        if mark != "tick":
+            continue
+        picture, ratio = heat.grab().toImage(), heat.devicePixelRatioF()
+        for row in (0, 31, 63):
+            for col in range(len(grid.names)):
+                at = heat.cell_rect((row, col)).center()
+                left, right = (picture.pixelColor(round((at.x() + by) * ratio), int(at.y() * ratio)) for by in (-2, 2))
+                apart = right.lightness() - left.lightness()
+                assert (apart > 120) == (col in grid.marked[row])
+        assert cell.height() >= 1
+    assert "tick" in found
+    heat.set_view(View(row=0, col=0, rows=4, cols=len(grid.names)))
+    settled(qtbot, bench, panel)
+    assert heat.mark() == "ring"
+
+
 def test_many_experts_stay_usable(qtbot: QtBot, tmp_path: Path) -> None:
     _, panel = shown(qtbot, tmp_path, made(moe=MoeSpec(n_experts=128, top_k=8, d_expert=6, layers=(0, 1, 2))))
     assert panel.map.heat.shape == (17, 128)
@@ -307,7 +340,7 @@ def test_the_map_says_what_rows_columns_and_colours_are(qtbot: QtBot, tmp_path: 
     _, panel = shown(qtbot, tmp_path, made(moe=EXPERTS) if experts else llama()[1], (1360, 760))
     page, heat, grid = panel.map, panel.map.heat, panel.map.grid
     assert grid is not None
-    qtbot.waitUntil(lambda: page.caption.text() == grid.captions[0])
+    qtbot.waitUntil(lambda: page.caption.text() == page.captions()[0])
     for word in ("tokens", grid.kind, "colour", grid.value):
         assert word in page.caption.text()
     if not experts:
@@ -328,7 +361,7 @@ def test_the_map_says_what_rows_columns_and_colours_are(qtbot: QtBot, tmp_path: 
         page.setFixedWidth(width)
         qtbot.waitUntil(lambda width=width: page.width() == width)  # type: ignore[misc]
         fits = QFontMetricsF(page.caption.font()).horizontalAdvance(page.caption.text()) <= width
-        assert page.caption.text() in grid.captions and (fits or page.caption.text() == grid.captions[-1])
+        assert page.caption.text() in page.captions() and (fits or page.caption.text() == page.captions()[-1])
     assert page.caption.isVisible()
     page.setFixedHeight(page.minimumSizeHint().height())
     qtbot.waitUntil(lambda: not page.caption.isVisible())  # the cells need the room
