@@ -98,7 +98,6 @@ class AttentionPanel(Panel):
         self.body.addWidget(self._under)
         self.body.addWidget(self._split, 1)
         self._beside, self._instead, self._were_tabs = True, False, False
-        self._gain: tuple[object, bool] = (None, False)
         self._own_sizes = self._own_lines = self._is_resizing = False
         self._line_sizes, self._stacked, self._free_width = [1, 1], False, 0
         self._split.splitterMoved.connect(self._on_split_moved)
@@ -250,17 +249,11 @@ class AttentionPanel(Panel):
         return self.width() < self.ctx.theme.px(NARROW) or (bool(self.pinned) and self._gains_by_tabs())
 
     def _gains_by_tabs(self) -> bool:
-        px, shape = self.ctx.theme.px, self.main.heat.shape
-        named, shared = self.main.heat.row_axis.named, self._maps.shares_key
-        key = (self.size(), len(self.pinned), shape, named, shared, self.ctx.theme.text_scale)
-        if self._gain[0] != key:
-            room = QSize(self.width() - 24, self.height() - px(60))
-            tabs = self._maps.worth_in(room - QSize(0, px(28) + 8))
-            self._gain = (
-                key,
-                all(shape) and tabs > LARGER * self._maps.worth_in(room - QSize(self._split_side() + 12, 0)),
-            )
-        return self._gain[1]
+        px = self.ctx.theme.px
+        room = QSize(self.width() - 24, self.height() - px(60))
+        tabs = self._maps.worth_in(room - QSize(0, px(28) + 8))
+        beside = self._maps.worth_in(room - QSize(self._split_side() + 12, 0))
+        return all(self.main.heat.shape) and tabs > LARGER * beside
 
     def _choose_page(self, page: str) -> None:
         self._instead = page != "matrix"
@@ -297,7 +290,7 @@ class AttentionPanel(Panel):
         side = 0 if not shown else self.side.width() if self._own_sizes else self._split_side()
         width, height = self.width() - side - (36 if shown else 24), self.height() - px(60)
         stays = 0 if self.side.split else 10
-        under, beside = height - width * 0.97, width - self._matrix_width(width, height)
+        under, beside = height - self._matrix_height(width, height), width - self._matrix_width(width, height)
         split = (
             self.ctx.session.run is not None
             and not narrow
@@ -325,19 +318,19 @@ class AttentionPanel(Panel):
 
     def _matrix_width(self, width: int, height: int) -> int:
         """Px of `width` with which the matrices are as large as the height lets them be: more would lie idle."""
-        px, shape = self.ctx.theme.px, self.main.heat.shape
-        rough = height + px(22)
-        if self.pinned or not all(shape) or rough >= width:
+        shape, rough = self.main.heat.shape, height + self.ctx.theme.px(22)
+        if self.pinned and all(shape):
+            return _enough(min(rough, width // 2), width, lambda n: self._maps.worth_in(QSize(n, height)))
+        if not all(shape) or rough >= width:
             return rough
-        high = max(height, self._split.height()) + px(TITLE) + TITLE_GAP  # one alone has no title
-        least = self._maps.side_in(QSize(width, high)) - 0.5
-        few, enough = min(rough, width - 1), width
-        if self._maps.side_in(QSize(few, high)) >= least:
-            return rough
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if self._maps.side_in(QSize(middle, high)) >= least else (middle, enough)
-        return enough
+        high = max(height, self._split.height()) + self.ctx.theme.px(TITLE) + TITLE_GAP  # one alone has no title
+        return _enough(rough, width, lambda n: self._maps.side_in(QSize(n, high)))
+
+    def _matrix_height(self, width: int, height: int) -> float:
+        """The same of `height`."""
+        if self.pinned and all(self.main.heat.shape):
+            return _enough(height // 2, height, lambda n: self._maps.worth_in(QSize(width, n)))
+        return width * 0.97
 
     def _heads_over_lines(self, narrow: int, wide: int, height: int) -> int:
         """Px of height for the heads over the lines, both `wide`; 0 where thumbnails are not much larger then than in
@@ -390,3 +383,15 @@ class AttentionPanel(Panel):
         for view in self.maps():
             view.restyle()
         self.side.restyle()
+
+
+def _enough(few: int, most: int, worth: Callable[[int], float]) -> int:
+    """The least of `few` … `most` px that are worth as much as all of them."""
+    least = worth(most) - 0.5
+    if few >= most or worth(few) >= least:
+        return few
+    enough = most
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if worth(middle) >= least else (middle, enough)
+    return enough

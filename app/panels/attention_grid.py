@@ -18,27 +18,35 @@ if TYPE_CHECKING:
     from app.panels.attention_map import MapView
     from app.theme import Theme
 
-GAP, KEY_GAP, MANY = 10, 4, 3
+GAP, ROW_GAP, KEY_GAP, MANY = 10, 6, 4, 3
 FULL = Options()
 DRESSES = tuple(
-    Options(line_beside=False, readout=readout, bar=bar, tokens_over=over, steep=steep, numbers_over=not steep)
+    Options(
+        readout=readout, bar=bar, tokens_over=over, steep=steep, numbers_over=not steep, numbers_beside=numbered,
+        ruler_share=FULL.ruler_share if numbered else 1.0,
+    )
     for readout, bar in ((True, True), (False, True), (False, False))
+    for numbered in (True, False)
     for over, steep in ((True, False), (True, True), (False, False))
-)
+)  # fmt: skip
 """Of one of several: what is drawn besides the cells, from all to least. Where the readout is left out, the title has
 the value, and the colour bar where that is as well, if it has the room; where the tokens over the columns are, the rows
-still have them, and the columns their numbers: before that they stand upright. No width lies idle for the words of a
-line."""
+still have them, and the columns their numbers: before that they stand upright. Before the rows' tokens are cut they
+lose their numbers, and have all the room they need."""
 SHARED = tuple(replace(options, bar=False) for options in DRESSES if options.bar)
 """The same where one key has the colour bar of all."""
-CUT, CUT_OVER, COUNTED, OFTEN = 0.95, 0.9, 0.8, 2
+CUT, CUT_OVER, COUNTED, OFTEN = 0.85, 0.85, 0.95, 2
 """What a matrix is worth, by its side: of one whose tokens stand whole, one whose rows' tokens are cut; one whose
-columns' are; and one whose columns are just counted, or fewer of them named than every so-manieth."""
+columns' are; and one whose columns are just counted, or fewer of them named than every so-manieth. The largest matrix
+first, then whole tokens."""
 NAMELESS, NAMED = 0.9, 200
 """The same of one whose own readout has no room for the tokens, and px of width at 100 % text from which on it has."""
 GAIN, SHARED_GAIN = 1.1, 1.05
 """Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels.
 Less is lost where the key names the cell."""
+KEPT = 512
+"""Answers that are remembered for one state of the matrices."""
+Best = tuple[int, Options, float, float]
 
 
 class MapGrid(QWidget):
@@ -48,6 +56,7 @@ class MapGrid(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._views: tuple[MapView, ...] = ()
+        self._known: tuple[object, dict[tuple[int, int], Best]] = (None, {})
         self.key = SharedKey(theme, self)
         self.key.hide()
 
@@ -68,7 +77,10 @@ class MapGrid(QWidget):
         columns, options, *_ = self._best(self.size())
         rows, shared = -(-len(self._views) // columns), self.shares_key
         size = _room(self._left_by_key(self.size()), rows, columns)
-        brief = any(view.title_width(options, brief=False, shared=shared) > size.width() for view in self._views)
+        brief, nameless = (
+            any(view.title_width(options, brief=brief, shared=shared) > size.width() for view in self._views)
+            for brief in (False, True)
+        )
         self.key.setVisible(self._has_key)
         if self._has_key:
             high = self.key.sizeHint().height()
@@ -76,10 +88,10 @@ class MapGrid(QWidget):
             self.key.setGeometry(0, self.height() - high, self.width(), high)
         for index, view in enumerate(self._views):
             row, column = divmod(index, columns)
-            view.dress(options, brief=brief, shared=shared)
-            view.setGeometry(
-                QRect(column * (size.width() + GAP), row * (size.height() + GAP), size.width(), size.height())
-            )
+            dressed = replace(options, line_named=not self._has_key)
+            view.dress(dressed, brief=brief, nameless=nameless, shared=shared)
+            x, y = column * (size.width() + GAP), row * (size.height() + ROW_GAP)
+            view.setGeometry(QRect(x, y, size.width(), size.height()))
 
     def side_in(self, room: QSize) -> float:
         """Px of each matrix's side if all of this had that room."""
@@ -121,9 +133,20 @@ class MapGrid(QWidget):
     def _left_by_key(self, room: QSize) -> QSize:
         return room - QSize(0, self.key.sizeHint().height() + KEY_GAP) if self._has_key else room
 
-    def _best(self, room: QSize) -> tuple[int, Options, float, float]:
+    def _best(self, room: QSize) -> Best:
         """The number of columns, and what is drawn, with the largest matrices whose tokens can be read; their side in
         px, and what they are worth."""
+        state = (self.shares_key, self._has_key, tuple(view.form for view in self._views))
+        if self._known[0] != state:
+            self._known = (state, {})
+        known, size = self._known[1], (room.width(), room.height())
+        if size not in known:
+            if len(known) >= KEPT:
+                known.clear()
+            known[size] = self._find_best(room)
+        return known[size]
+
+    def _find_best(self, room: QSize) -> Best:
         count, shared = len(self._views), self.shares_key
         room = self._left_by_key(room)
         if count == 1:
@@ -131,7 +154,8 @@ class MapGrid(QWidget):
             return 1, FULL, side, side
         best, found = 0.0, (1, FULL, 0.0, 0.0)
         for options in SHARED if shared else DRESSES:
-            worths = {columns: self._worth(room, columns, options, shared=shared) for columns in range(count, 0, -1)}
+            named = replace(options, line_named=not self._has_key)
+            worths = {columns: self._worth(room, columns, named, shared=shared) for columns in range(count, 0, -1)}
             columns = max(worths, key=lambda n: worths[n][0])  # of equal ones the first: side by side
             if worths[columns][0] > best * (SHARED_GAIN if shared else GAIN):
                 best = worths[columns][0]
@@ -154,5 +178,5 @@ class MapGrid(QWidget):
 def _room(room: QSize, rows: int, columns: int) -> QSize:
     """Of one view, its title included."""
     width = (room.width() - GAP * (columns - 1)) // columns
-    height = (room.height() - GAP * (rows - 1)) // rows
+    height = (room.height() - ROW_GAP * (rows - 1)) // rows
     return QSize(max(width, 1), max(height, 1))

@@ -13,15 +13,17 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, 
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import copy_cells
-from app.panels.attention_words import value_name, view_text
+from app.panels.attention_words import UNMASKED, value_name, view_text
 from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, ColourBar, scale_brief, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
-from app.widgets.heatmap_boundary import beside_width
+from app.widgets.heatmap_boundary import lay_out_with_words
 from app.widgets.heatmap_image import Tile
-from app.widgets.heatmap_layout import LABEL_ROOM, Options, dress_axis, lay_out
+from app.widgets.heatmap_layout import LABEL_ROOM, Options, dress_axes
 from app.widgets.heatmap_table import MatrixTable, page_of
+from app.widgets.heatmap_words import cell_words
+from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
 from model.protocol.attention_requests import CellReply, GetCell, GetMatrix, HeadView, MatrixReply
@@ -35,6 +37,8 @@ Span = tuple[int, int]
 Drawn = tuple[object, HeadView, int, tuple[int, ...]]
 """Of the cells that are drawn: run, view, positions of the prompt, decode nodes."""
 TITLE, TITLE_GAP = 22, 2
+USUAL, BARE = 0.749567, 5
+"""A value of the usual length, and the brief form of a readout that leaves it nothing else but the tokens' numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +109,7 @@ class MapView(QWidget):
             self._fill_table()
         if self.as_table and self._table_view != self.view:
             self._fill_table()
+        self.heat.set_causal(causal=self.view.stage not in UNMASKED)
         self.heat.set_held_rows(self._held_rows())  # before the name: a value never stands under another's
         self.heat.set_names(tr("query"), tr("key"), value_name(self.view.stage))
         self.heat.set_selected((selection.query, selection.key))
@@ -155,27 +160,27 @@ class MapView(QWidget):
         self.hide()
         self.deleteLater()
 
-    def dress(self, options: Options, *, brief: bool, shared: bool = False) -> None:
+    def dress(self, options: Options, *, brief: bool, nameless: bool = False, shared: bool = False) -> None:
         """What is drawn besides the cells. Without a readout the title has the value, without a bar the bar unless it
-        is `shared` with others. `brief`: the title names its head in brief."""
+        is `shared` with others. `brief`: the title names its head in brief; `nameless`: the value is named by the stage
+        in the title alone."""
         self._is_brief = brief
         self._label.setText(self._title_text())
         self.heat.set_options(options)
         self._value.setVisible(not options.readout)
-        self._named.setVisible(not options.readout)
+        self._named.setVisible(not options.readout and not nameless)
         self._bar.setVisible(not options.bar and not shared)
 
     def fit_in(self, room: QSize, options: Options, *, shared: bool = False) -> Fit:
-        """How it would stand in a view of that size with a title; of no size where the title has no room for what it
-        should have."""
-        if not options.bar and room.width() < self.title_width(options, brief=True, shared=shared):
+        """How it would stand in a view of that size with a title; of no size where title or readout have no room for
+        the value and what else they should have."""
+        title = self.title_width(options, brief=True, nameless=True, shared=shared)
+        if room.width() < title and not (options.readout and options.bar):
             return Fit(side=0.0)
         heat, height = self.heat, room.height() - self._ctx.theme.px(TITLE) - TITLE_GAP
-        dress_axis(heat.col_axis, options)
-        rect = QRectF(0, 0, room.width(), max(height, 1))
-        axes, ratio, (rows, cols) = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF(), heat.shape
-        beside = beside_width(heat, options)
-        found = lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside)
+        dress_axes(heat.row_axis, heat.col_axis, options)
+        rect, (rows, cols) = QRectF(0, 0, room.width(), max(height, 1)), heat.shape
+        found = lay_out_with_words(heat, rect, options)
         most, area = LABEL_ROOM * heat.theme.text_scale, found.area
         fit = Fit(
             side=area.height(),
@@ -183,7 +188,9 @@ class MapView(QWidget):
             cols_whole=found.col_room >= heat.col_axis.longest(most, cols, ruler=False),
             every=heat.col_axis.step(area.width() / max(cols, 1), cols),
         )
-        dress_axis(heat.col_axis, heat.options)
+        if options.readout and found.readout.width() < self._least_readout():
+            fit = Fit(side=0.0)
+        dress_axes(heat.row_axis, heat.col_axis, heat.options)
         return fit
 
     def restyle(self) -> None:
@@ -218,6 +225,17 @@ class MapView(QWidget):
     def as_table(self) -> bool:
         return self._stack.currentIndex() == 1
 
+    @property
+    def form(self) -> tuple[object, ...]:
+        """All that decides how it stands in some room."""
+        heat = self.heat
+        widths = [axis.longest(math.inf, 1, ruler=False) for axis in (heat.row_axis, heat.col_axis)]
+        named = view_text(self.view), self.pinned, value_name(self.view.stage), self._bar.sizeHint().width()
+        return (
+            heat.shape, heat.boundary, heat.is_causal, heat.bar, *widths, *named, heat.theme.text_scale,
+            heat.devicePixelRatioF(),
+        )  # fmt: skip
+
     # inside
 
     def _title_text(self, *, pinned: bool | None = None, brief: bool | None = None) -> str:
@@ -226,13 +244,21 @@ class MapView(QWidget):
             return text
         return tr("pinned · {view}", view=text) if pinned or (pinned is None and self.pinned is not None) else text
 
-    def title_width(self, options: Options, *, brief: bool, shared: bool = False) -> int:
+    def title_width(self, options: Options, *, brief: bool, nameless: bool = False, shared: bool = False) -> int:
         """Px of width of a pinned one's title with all that it has to show: of all maps the widest."""
         width = self._label.fontMetrics().horizontalAdvance(self._title_text(pinned=not brief, brief=brief))
         if not options.readout:
             width += self._value.fontMetrics().horizontalAdvance("0.000000") + 6
-            width += self._named.fontMetrics().horizontalAdvance(value_name(self.view.stage)) + 6
+            name = "" if nameless else value_name(self.view.stage)
+            width += self._named.fontMetrics().horizontalAdvance(name) + 6
         return width + (0 if options.bar or shared else self._bar.sizeHint().width() + 6) + self._ctx.theme.px(30)
+
+    def _least_readout(self) -> float:
+        """Px that a readout takes with a value of the usual length and no more than the numbers of both tokens."""
+        heat = self.heat
+        last = max(heat.shape[0] - 1, 0), max(heat.shape[1] - 1, 0)
+        words = cell_words(last, USUAL, ("", "", ""), (heat.row_axis, heat.col_axis), BARE)
+        return parts_width(heat.theme, words)
 
     def _make_title(self, column: QVBoxLayout) -> QWidget:
         title = QWidget()
@@ -253,14 +279,19 @@ class MapView(QWidget):
         row.addWidget(self._bar)
         row.addWidget(self._named)
         row.addWidget(self._value)
+        button = QToolButton()
+        button.setText("×")
+        button.setAutoRaise(True)
+        row.addWidget(button)
         if self.pinned is not None:
-            button = QToolButton()
-            button.setText("×")
-            button.setAutoRaise(True)
             button.setAccessibleName(tr("Unpin {view}", view=view_text(self.pinned)))
             button.setToolTip(tr("Unpin"))
             button.clicked.connect(lambda: self.unpinned.emit(self.pinned))
-            row.addWidget(button)
+        else:  # its place stays free: the value of one is as far from the next one's title as of any
+            policy = button.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            button.setSizePolicy(policy)
+            button.hide()
         column.addWidget(title)
         return title
 
@@ -347,6 +378,7 @@ class MapView(QWidget):
         self._table_view = self.view
         pieces = [token.piece for token in self._ctx.session.path_tokens()]
         self._table.blocks.set_matrix(self.heat.shape, pieces, pieces)
+        self._table.set_decode(self.heat.boundary, self.heat.boundary)
         selection = self._ctx.selection
         self._table.set_current(selection.query, selection.key)
 

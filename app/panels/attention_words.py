@@ -6,6 +6,7 @@ from app.i18n import tr
 from model.protocol.attention_requests import Head, HeadView, LayerChoice, Scale, Stage
 
 SIGNED_STAGES: frozenset[Stage] = frozenset({"raw", "scores", "masked"})
+UNMASKED: frozenset[Stage] = frozenset({"raw", "scores"})
 METRICS = ("entropy", "first", "previous", "self", "induction", "distance")
 
 

@@ -424,6 +424,7 @@ class ContentsView(QWidget):
         pieces = [token.piece for token in self._ctx.session.path_tokens()]
         dims = Counted(tr("dim"), self.heat.shape[1])
         self._table.blocks.set_matrix(self.heat.shape, pieces, dims, numbered=(True, False))
+        self._table.set_decode(self.heat.boundary)
         self._table.set_current(self._ctx.selection.key, self._dim)
 
     def _ask_block(self, rows: Span, cols: Span) -> None:

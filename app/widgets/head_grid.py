@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n import tr
-from app.widgets.head_grid_layout import GridLayout, Head, by_layer, by_rank, named_layers
+from app.widgets.head_grid_layout import ROW_GAP, GridLayout, Head, by_layer, by_rank, named_layers
 from app.widgets.head_grid_marks import draw_key, shares, tint, tints
 from app.widgets.heatmap_image import colour_table
 from app.widgets.pointed_sheet import PointedSheet
@@ -174,7 +174,7 @@ class HeadGrid(PointedSheet[Head]):
     def room_for(self, width: int, height: int) -> tuple[float, float]:
         """Px of a thumbnail's side if the grid, by layer, had that room, and of the height it would take of it."""
         layout = self._by_layer(width - 2, height)
-        return layout.side, min(layout.height, height)
+        return layout.side, min(layout.height_with(ROW_GAP), height)
 
     def head_rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail is drawn, in the viewport."""
@@ -316,13 +316,10 @@ class HeadGrid(PointedSheet[Head]):
         colours = self._theme.palette
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        if (
-            self.hovered is not None
-            and self.hovered != self._selected
-            and self._is_in_sight(self.hovered[0], self.hovered[1])
-        ):
+        pointed = self.hovered
+        if pointed is not None and pointed != self._selected and self._is_in_sight(*pointed):
             painter.setPen(QPen(colours.text, 1.2))
-            painter.drawRoundedRect(self.head_rect(*self.hovered).adjusted(-1, -1, 1, 1), 2, 2)
+            painter.drawRoundedRect(self.head_rect(*pointed).adjusted(-1, -1, 1, 1), 2, 2)
         if self._selected is None or not self._n_layers:
             return
         layer, head = self._selected
@@ -448,7 +445,7 @@ class HeadGrid(PointedSheet[Head]):
         brackets = metrics.height() if self._group > 1 else 0.0
         return by_layer(
             (self._n_layers, self._n_heads), self._group, width=width, height=height, left=left,
-            header=self._key_height() + math.ceil(metrics.height() + 1 + brackets), gap=2.0,
+            header=self._key_height() + math.ceil(metrics.height() + 1 + brackets), gap=ROW_GAP,
             line=metrics.capHeight() + NUMBERS_APART,
         )  # fmt: skip
 
@@ -470,7 +467,9 @@ class HeadGrid(PointedSheet[Head]):
     def _relayout(self) -> None:
         self._layout_now = None
         self._strips.clear()
-        layout, viewport = self._layout(), self.viewport().size()
+        layout = self._layout()
+        fits = layout.rows <= layout.rows_in(self.height()) and layout.width <= self.width()
+        viewport = self.size() if fits else self.viewport().size()  # what a bar that goes leaves free is free
         shown = layout.rows_in(viewport.height())
         for bar, size, room in (
             (self.verticalScrollBar(), math.ceil(layout.rows * layout.pitch), math.ceil(shown * layout.pitch)),

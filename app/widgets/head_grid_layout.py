@@ -18,8 +18,10 @@ ROOMY = 14.0
 """Px of a side from which all layers at once are worth smaller thumbnails: below it a pattern is not made out."""
 SCROLLED = 16.0
 """At most, where there are too many layers to see all at once, unless their numbers need more."""
-GROUP_GAP, MOST_BETWEEN = 7.0, 5.0
-STACK_GAP = 14.0
+GROUP_GAP, MOST_BETWEEN, MOST_DOWN = 7.0, 5.0, 0.5
+"""Px between KV groups, and of width that is left between heads at most; of height, as a share of a thumbnail's."""
+ROW_GAP, STACK_GAP = 2.0, 14.0
+"""Px from one layer's thumbnails to the next one's at least, and from one stack of layers to the next."""
 MOST_WIDER = 8
 """Px by which sorted thumbnails are larger at most where their names leave them room."""
 EVERY = 5
@@ -67,6 +69,10 @@ class GridLayout:
     @property
     def height(self) -> float:
         return self.header + self.rows * self.pitch + 1
+
+    def height_with(self, gap: float) -> float:
+        """Px that all rows would take with so many between them."""
+        return self.header + self.rows * (self.side + gap) + 1
 
     def rect(self, layer: int, head: int) -> QRectF:
         """Where a thumbnail lies on the whole sheet."""
@@ -157,8 +163,8 @@ def by_layer(
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
     and they stay at least 14 px, with a number at each (`line` px from one to the next); never under 8 px. Where there
-    is width for it the layers stand in stacks beside one another, and are larger. Width that is left goes between
-    them."""
+    is width for it the layers stand in stacks beside one another, and are larger. Width and height that are left go
+    between them."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
@@ -166,19 +172,26 @@ def by_layer(
     fits = math.floor(pitch - gap) >= least
     side = math.floor(min(max(min(across, pitch - gap if fits else max(SCROLLED, least)), LEAST), MOST))
     stacks = 1
-    for count in (2, 3):
+    for count in range(2, n_layers + 1):
         room = (width - (count - 1) * STACK_GAP) / count
         fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
-        fits_down = (height - header - 2) / max(-(-n_layers // count), 1) - gap
+        fits_down = (height - header - 2) / -(-n_layers // count) - gap
         larger = math.floor(min(fits_across, fits_down, MOST))
+        if fits_across < least:
+            break
         # Stacks for thumbnails to be larger, or as large and all in sight.
         if larger >= least and (larger > side + 1 or (not fits and stacks == 1 and larger >= side)):
             side, across, stacks = larger, fits_across, count
     between = min(max(math.floor(across - side + 2.0), 2.0), MOST_BETWEEN)
     layout = GridLayout(
-        shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1)
-    )
-    return replace(layout, stacks=stacks, apart=layout.width + STACK_GAP) if stacks > 1 else layout
+        shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1),
+        stacks=stacks,
+    )  # fmt: skip
+    down = math.floor((height - layout.height) / max(layout.rows, 1))
+    layout = replace(layout, pitch=layout.pitch + min(max(down, 0), math.floor(MOST_DOWN * side)))
+    if stacks == 1:
+        return layout
+    return replace(layout, apart=replace(layout, stacks=1).width + STACK_GAP)
 
 
 def by_rank(

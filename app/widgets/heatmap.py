@@ -24,10 +24,10 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 from app.i18n import tr
 from app.widgets.colour_bar import BarText
 from app.widgets.heatmap_axes import Axis
-from app.widgets.heatmap_boundary import beside_width, key_width
+from app.widgets.heatmap_boundary import lay_out_with_words
 from app.widgets.heatmap_image import Tile, colour_table
 from app.widgets.heatmap_keys import cell_after
-from app.widgets.heatmap_layout import Geometry, Options, dress_axis, lay_out
+from app.widgets.heatmap_layout import Geometry, Options, dress_axes
 from app.widgets.heatmap_menu import open_menu
 from app.widgets.heatmap_paint import Scene, paint_overlay
 from app.widgets.heatmap_view import View
@@ -75,6 +75,7 @@ class HeatMap(QWidget):
         self.view = View.whole(0, 0)
         self.boundary: int | None = None
         self.col_boundary: int | None = None
+        self.is_causal = True
         self.bar: BarText | None = None
         self.hovered: Cell | None = None
         self.linked: int | None = None
@@ -130,7 +131,7 @@ class HeatMap(QWidget):
         """What is drawn besides the cells."""
         if options != self.options:
             self.options = options
-            dress_axis(self.col_axis, options)
+            dress_axes(self.row_axis, self.col_axis, options)
             self._changed_view()
 
     def set_boundary(self, first_decode: int | None, *, cols: int | None = None) -> None:
@@ -138,6 +139,13 @@ class HeatMap(QWidget):
         if (first_decode, cols) != (self.boundary, self.col_boundary):
             before = self.geometry_now().area
             self.boundary, self.col_boundary = first_decode, cols
+            self._resize_area(before)
+
+    def set_causal(self, *, causal: bool) -> None:
+        """Whether a mask hides the cells right of the diagonal: words have room there."""
+        if causal != self.is_causal:
+            before = self.geometry_now().area
+            self.is_causal = causal
             self._resize_area(before)
 
     def set_lut(self, lut: NDArray[np.uint8]) -> None:
@@ -233,10 +241,7 @@ class HeatMap(QWidget):
     def geometry_now(self) -> Geometry:
         """Where everything is at the present size."""
         if self._geometry is None:
-            self._geometry = lay_out(
-                self.theme, QRectF(self.rect()), self.shape, (self.row_axis, self.col_axis), self.options, self.bar,
-                self.devicePixelRatioF(), beside=beside_width(self, self.options), key=key_width(self),
-            )  # fmt: skip
+            self._geometry = lay_out_with_words(self, QRectF(self.rect()), self.options)
         return self._geometry
 
     def cell_at(self, point: QPointF) -> Cell | None:
@@ -268,7 +273,7 @@ class HeatMap(QWidget):
         return None
 
     def readout(self, *, brief: int = 0) -> list[Part]:
-        """The cell pointed at (else the chosen one) in words; `brief` 0 … 5: with less and less (cell_words)."""
+        """The cell pointed at (else the chosen one) in words; `brief` 0 … 6: with less and less (cell_words)."""
         cell = self.hovered or self.selected
         if cell is None or self._message:
             return []

@@ -10,10 +10,11 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.i18n import tr
 from app.widgets import heatmap_columns
+from app.widgets.heatmap_layout import lay_out
 
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
-    from app.widgets.heatmap_layout import Options
+    from app.widgets.heatmap_layout import Geometry, Options
 
 SAMPLE, SAMPLE_GAP, BAR_GAP, BESIDE_GAP = 16.0, 6.0, 16.0, 3.0
 """Px of the piece of line before words beside the colour bar, the gaps after it and before it, and the one between a
@@ -33,10 +34,30 @@ def boundary_words() -> str:
     return tr("prefill ↑ decode ↓")
 
 
-def beside_width(heat: HeatMap, options: Options) -> float:
-    """Px at the right of a square map in which the words stand over and under the line; 0 where there is no line."""
-    wanted = options.line_beside and options.square and options.readout and options.tokens == "both"
-    return _halves_width(heat) + BESIDE_GAP if wanted and has_line(heat) else 0.0
+def lay_out_with_words(heat: HeatMap, rect: QRectF, options: Options) -> Geometry:
+    """Shares out `rect`: the words of the line take no room of the matrix where they have a place anyway. By what the
+    mask will hide, not by the cells that are here: these do not move what is drawn."""
+    axes, ratio, key = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF(), key_width(heat)
+
+    def laid(beside: float) -> Geometry:
+        return lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside, key=key)
+
+    largest = laid(0.0)
+    wanted = options.line_named and options.square and options.readout and options.tokens == "both"
+    if not wanted or not has_line(heat) or _has_place(heat, rect, largest):
+        return largest
+    return laid(_halves_width(heat) + BESIDE_GAP)
+
+
+def _has_place(heat: HeatMap, rect: QRectF, geometry: Geometry) -> bool:
+    """Whether the words stand on cells that a causal mask hides, or beside the colour bar, of the whole matrix."""
+    assert heat.boundary is not None
+    area, pitch = geometry.area, geometry.area.height() / heat.shape[0]
+    place = _on_cells(heat, area, area.top() + heat.boundary * pitch)
+    row, col = (place.bottom() - area.top()) / pitch, (place.left() - area.left()) / pitch
+    if heat.is_causal and area.contains(place) and col >= math.ceil(row):
+        return True
+    return _beside_bar(heat, geometry).right() <= rect.right() and not _shares_line(geometry)
 
 
 def key_width(heat: HeatMap) -> float:
@@ -54,13 +75,12 @@ def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
     right of the map at the line (in two lines where it is narrow), beside the colour bar, else over cells of a map that
     has many and nowhere else a name for it; None: nowhere, as they would hide more than they tell."""
     y = row_line(heat)
-    if y is None:
+    if y is None or not heat.options.line_named:
         return None
     geometry = heat.geometry_now()
     area, bar, metrics = geometry.area, geometry.bar, QFontMetricsF(heat.theme.font("hint"))
     width, line = metrics.horizontalAdvance(boundary_words()), metrics.height()
-    top = y - line - 3 if y - area.top() > line + 4 else y + 3
-    on_cells = QRectF(area.right() - width - 11, top, width + 8, line)
+    on_cells = _on_cells(heat, area, y)
     if area.contains(on_cells) and _is_masked(heat, on_cells):
         return on_cells, True
     if area.right() + 4 + width <= heat.width() and heat.options.tokens == "both":
@@ -71,16 +91,35 @@ def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
         return QRectF(area.right() + BESIDE_GAP, top, halves, 2 * line), False
     if not geometry.key.isNull():
         return QRectF(geometry.key.left(), bar.center().y() - line / 2, geometry.key.width(), line), False
-    if not bar.isNull() and (geometry.readout.isNull() or bar.top() != geometry.readout.top()):
-        left = bar.right() + BAR_GAP
-        if left + SAMPLE + SAMPLE_GAP + width <= heat.width():
-            return QRectF(left, bar.center().y() - line / 2, SAMPLE + SAMPLE_GAP + width, line), False
+    beside_bar = _beside_bar(heat, geometry)
+    if not _shares_line(geometry) and beside_bar.right() <= heat.width():
+        return beside_bar, False
     if heat.options.tokens != "both":
         return None
     roomy = width <= area.width() * MOST_WIDTH and area.height() >= LEAST_LINES * line
     if not roomy and (width > area.width() * FEW_WIDTH or area.height() < FEW_LINES * line):
         return None
     return on_cells, True
+
+
+def _on_cells(heat: HeatMap, area: QRectF, y: float) -> QRectF:
+    """The words at the right end of the line, over it where there is room."""
+    metrics = QFontMetricsF(heat.theme.font("hint"))
+    width, line = metrics.horizontalAdvance(boundary_words()), metrics.height()
+    top = y - line - 3 if y - area.top() > line + 4 else y + 3
+    return QRectF(area.right() - width - 11, top, width + 8, line)
+
+
+def _beside_bar(heat: HeatMap, geometry: Geometry) -> QRectF:
+    """The words after a piece of their line, right of the colour bar."""
+    metrics, bar = QFontMetricsF(heat.theme.font("hint")), geometry.bar
+    width, line = SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(boundary_words()), metrics.height()
+    return QRectF(bar.right() + BAR_GAP, bar.center().y() - line / 2, width, line)
+
+
+def _shares_line(geometry: Geometry) -> bool:
+    """Whether the readout ends where the colour bar begins, or there is no bar."""
+    return geometry.bar.isNull() or (not geometry.readout.isNull() and geometry.bar.top() == geometry.readout.top())
 
 
 def _halves() -> tuple[str, str]:

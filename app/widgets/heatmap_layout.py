@@ -21,8 +21,9 @@ LABEL_ROOM = 96.0
 LEAST_ROOM = 30.0
 """Px at 100 % text a token at the top has however low the matrix is: under it nothing of it would be left."""
 BAR_LENGTH, BAR_SHORT = 96.0, 48.0
-READOUT_LEAST, READOUT_BRIEF = 356.0, 300.0
-"""Px at 100 % text of the readout beside a bar of full length, and beside a short one: two tokens and a value."""
+READOUT_LEAST, READOUT_BRIEF, READOUT_KEYED = 356.0, 280.0, 300.0
+"""Px at 100 % text of the readout beside a bar of full length, and beside a short one: two tokens and a value; and
+beside words that have room elsewhere."""
 STRIP_GAP, KEY_GAP = 14.0, 18.0
 """Px between the parts of a line under the matrix, and before the words of its line."""
 
@@ -31,11 +32,12 @@ STRIP_GAP, KEY_GAP = 14.0, 18.0
 class Options:
     """`square`: cells are square; `most_pitch`: a cell's side at most, px; what is drawn besides the cells; `tokens`:
     the axes that stand for tokens of the text, which are linked with it; `tokens_over`: columns have their tokens, else
-    just their numbers; `numbers_over`: a ruler's have both; `steep`: these stand upright, and take no width beside the
-    matrix; `ruler_share`: of the width, what tokens of a ruler may take at the left; `over_least`: px of height at
-    least that tokens over the columns leave the cells, 0: they have a share of the height; `lying`: these slant less;
-    `bar_length`: px of the colour bar at most; `key_beside`: px at 100 % text of the readout at least beside words in
-    its line; `line_beside`: there is room kept at the right for what names the line of the first decode row."""
+    just their numbers; `numbers_over`, `numbers_beside`: a ruler's have both, over and beside the matrix; `steep`:
+    those over it stand upright, and take no width beside it; `ruler_share`: of the width, what tokens of a ruler may
+    take at the left; `over_least`: px of height at least that tokens over the columns leave the cells, 0: they have a
+    share of the height; `lying`: these slant less; `bar_length`: px of the colour bar at most; `key_beside`: px at
+    100 % text of the readout at least beside words in its line; `line_named`: words say what the line of the first
+    decode row tells apart, and have room kept for them at the right where there is no place else."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -45,13 +47,20 @@ class Options:
     tokens: Literal["both", "rows", "cols"] = "both"
     tokens_over: bool = True
     numbers_over: bool = True
+    numbers_beside: bool = True
     steep: bool = False
     lying: bool = False
     over_least: float = 0.0
     ruler_share: float = 0.13
     bar_length: float = BAR_LENGTH
-    key_beside: float = READOUT_BRIEF
-    line_beside: bool = True
+    key_beside: float = READOUT_KEYED
+    line_named: bool = True
+
+
+def dress_axes(rows: Axis, axis: Axis, options: Options) -> None:
+    """Makes the axes beside the rows and over the columns as `options` have them."""
+    rows.wordy = not options.numbers_beside
+    dress_axis(axis, options)
 
 
 def dress_axis(axis: Axis, options: Options) -> None:
@@ -127,45 +136,50 @@ def _place(
 ) -> tuple[QRectF, tuple[float, float]]:
     """The matrix over `bottom`, and the rooms of its labels."""
     row_room = col_room = 0.0
-    most, area = LABEL_ROOM * theme.text_scale, QRectF()
-    for ruler in (False, True):
+    most, least, area = LABEL_ROOM * theme.text_scale, LEAST_ROOM * theme.text_scale, QRectF()
+    margin = 4.0 if bottom < rect.bottom() else 2.0  # to what is under the matrix, or to the end of the widget
+    rulers = (False, False)
+    while True:
         # A ruler's labels are longer by their number, and the cells need the room more.
-        share = options.ruler_share if ruler else max(options.ruler_share, 0.2)
-        least = LEAST_ROOM * theme.text_scale
-        row_room, over = min(most, rect.width() * share), rect.height() * share
+        shares = [options.ruler_share if ruler else max(options.ruler_share, 0.2) for ruler in rulers]
+        row_room, over = min(most, rect.width() * shares[0]), rect.height() * shares[1]
         if options.over_least:
-            over = max(over, axes[1].room_under(bottom - 4 - rect.top() - options.over_least))
+            over = max(over, axes[1].room_under(bottom - margin - rect.top() - options.over_least))
         col_room = min(most, max(over, least))
         left, top, overhang = 1.0, 1.0, beside
         if options.axes:
-            left = math.ceil(axes[0].longest(row_room, shape[0], ruler=ruler) + GAP + 2)
-            height, overhang = axes[1].size_over(axes[1].longest(col_room, shape[1], ruler=ruler))
+            left = math.ceil(axes[0].longest(row_room, shape[0], ruler=rulers[0]) + GAP + 2)
+            height, overhang = axes[1].size_over(axes[1].longest(col_room, shape[1], ruler=rulers[1]))
             top, overhang = math.ceil(height), max(overhang, beside)
         room = QRectF(rect.left() + left, rect.top() + top, 0, 0)
         room.setRight(max(rect.right() - max(overhang, 2.0), room.left() + 8))
-        room.setBottom(max(bottom - 4, room.top() + 8))
+        room.setBottom(max(bottom - margin, room.top() + 8))
         area = _matrix(room, shape, options, ratio)
         pitches = area.height() / max(shape[0], 1), area.width() / max(shape[1], 1)
-        if all(
-            axis.counts or pitch >= axis.spacing(count) for axis, pitch, count in zip(axes, pitches, shape, strict=True)
-        ):
+        crowded = [
+            not axis.counts and pitch < axis.spacing(count)
+            for axis, pitch, count in zip(axes, pitches, shape, strict=True)
+        ]
+        found = (rulers[0] or crowded[0], rulers[1] or crowded[1])
+        if found == rulers:
             break
+        rulers = found
     spare = room.right() - area.right()
     if options.axes and options.square and spare >= 1 and row_room < most:
         # A square matrix that the height limits leaves width: the rows' tokens take it before it lies idle.
         wider = min(most, row_room + spare)
-        left = math.ceil(axes[0].longest(wider, shape[0], ruler=ruler) + GAP + 2)
+        left = math.ceil(axes[0].longest(wider, shape[0], ruler=rulers[0]) + GAP + 2)
         moved = min(rect.left() + left - area.left(), spare)
         if moved > 0:
             row_room = min(wider, row_room + moved + 1)  # a whole pixel: `left` has been rounded, and has two more
             area.translate(math.floor(moved), 0)
     idle = room.bottom() - area.bottom()
-    if options.axes and options.square and options.steep and idle >= 1 and col_room < most:
-        # Likewise upright tokens over one that the width limits: they take no width.
+    if options.axes and options.square and not axes[1].counts and idle >= 1 and col_room < most:
+        # Likewise tokens over one that the width limits, where they reach no farther out at the right than they may.
         taller = min(most, col_room + idle)
-        top = math.ceil(axes[1].size_over(axes[1].longest(taller, shape[1], ruler=ruler))[0])
-        moved = min(rect.top() + top - area.top(), idle)
-        if moved > 0:
+        height, reach = axes[1].size_over(axes[1].longest(taller, shape[1], ruler=rulers[1]))
+        moved = min(rect.top() + math.ceil(height) - area.top(), idle)
+        if moved > 0 and (options.steep or area.right() + reach <= rect.right()):
             col_room = min(taller, col_room + moved + 1)
             area.translate(0, math.floor(moved))
     return area, (row_room, col_room)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QTableView, QVBoxLayout, QWidget
 
 from app.i18n import tr
 from app.plain import tip as plain_tip
+from app.widgets.heatmap_boundary import dashes
 from app.widgets.heatmap_menu import open_menu
 from app.widgets.matrix_header import NameHeader
 from app.widgets.table_style import CellDelegate, Index, Look, LookModel, dress_table
@@ -180,6 +181,23 @@ class MatrixTable(QTableView):
         theme.changed.connect(self._fit)
         self._fit()
         self._fitting = False
+
+    def set_decode(self, row: int | None, col: int | None = None) -> None:
+        """The first generated row and column, None where there is none: these are amber, with a line before them."""
+        for head, first in zip(self._heads, (row, col), strict=True):
+            head.first_decode = first
+            head.viewport().update()
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self.viewport())
+        painter.setPen(dashes(self._theme.palette.amber))
+        down, across = (head.decode_at() for head in self._heads)
+        if down is not None:
+            painter.drawLine(0, down - 1, min(self.viewport().width(), self.horizontalHeader().length()), down - 1)
+        if across is not None:
+            painter.drawLine(across, 0, across, min(self.viewport().height(), self.verticalHeader().length()))
 
     def set_current(self, row: int, col: int) -> None:
         """Shows a cell as the current one; emits nothing."""

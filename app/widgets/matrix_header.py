@@ -41,7 +41,10 @@ class Counted(Sequence[str]):
 
 
 class NameHeader(QHeaderView):
-    """Tokens and numbers in the font of tokens, those of the current cell bold; too long ones are elided."""
+    """Tokens and numbers in the font of tokens, those of the current cell bold, generated ones amber; too long ones are
+    elided. A dashed line stands before the first generated one, as on the map."""
+
+    first_decode: int | None = None
 
     def __init__(self, theme: Theme, orientation: Qt.Orientation, table: QTableView) -> None:
         super().__init__(orientation, table)
@@ -64,9 +67,24 @@ class NameHeader(QHeaderView):
         metrics, room = QFontMetricsF(font), rect.width() - 2 * PADDING
         text = metrics.elidedText(self._name(section), Qt.TextElideMode.ElideRight, room + 1)
         painter.setFont(font)
-        painter.setPen(self._theme.palette.text if chosen else self._theme.palette.secondary)
+        colours = self._theme.palette
+        generated = self.first_decode is not None and section >= self.first_decode
+        painter.setPen(colours.amber if generated else colours.text if chosen else colours.secondary)
         baseline = rect.center().y() + (metrics.ascent() - metrics.descent()) / 2 + 0.5
         painter.drawText(QPointF(rect.right() + 1 - PADDING - metrics.horizontalAdvance(text), baseline), text)
+
+    def decode_at(self) -> int | None:
+        """Px of the viewport at which generated rows or columns begin; None where that is not in sight."""
+        first = self.first_decode
+        if not first or first >= self.count():
+            return None
+        at = self.sectionViewportPosition(first)
+        size = self.viewport().size()
+        return (
+            at
+            if 0 < at < (size.width() if self.orientation() == Qt.Orientation.Horizontal else size.height())
+            else None
+        )
 
     def _name(self, section: int) -> str:
         return str(self.model().headerData(section, self.orientation()) or "")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
     from app.widgets.readout import Part
 
-GAP, LENGTH = 16.0, 96.0
+GAP, LENGTH, SHORT = 16.0, 96.0, 48.0
+"""Px between the parts of the key, of its colour bar, and of one that leaves the words of the cell their room."""
 
 
 class SharedKey(QWidget):
@@ -58,7 +59,7 @@ class SharedKey(QWidget):
         width = self._bar_width(heat)
         rect = QRectF(self.width() - width, 0, width, self.height())
         if self.barred:
-            draw_bar(painter, self._theme, rect, heat.table, heat.bar, LENGTH)
+            draw_bar(painter, self._theme, rect, heat.table, heat.bar, self._length())
         for words in self._line_words():
             left, middle = rect.left() - GAP - metrics.horizontalAdvance(words), round(self.height() / 2)
             painter.setFont(self._theme.font("hint"))
@@ -73,10 +74,19 @@ class SharedKey(QWidget):
     # inside
 
     def _bar_width(self, heat: HeatMap) -> float:
-        return bar_width(self._theme, heat.bar, LENGTH) if self.barred and heat.bar is not None else 0.0
+        return bar_width(self._theme, heat.bar, self._length()) if self.barred and heat.bar is not None else 0.0
+
+    def _length(self) -> float:
+        return LENGTH if self._cell(self._room_beside(LENGTH)) or not self._cell(self._room_beside(SHORT)) else SHORT
 
     def _cell_room(self) -> float:
-        metrics, bar = QFontMetricsF(self._theme.font("hint")), 0.0 if self.heat is None else self._bar_width(self.heat)
+        return self._room_beside(self._length())
+
+    def _room_beside(self, length: float) -> float:
+        """Px for the words of the cell beside a colour bar of that length."""
+        metrics, bar = QFontMetricsF(self._theme.font("hint")), 0.0
+        if self.barred and self.heat is not None and self.heat.bar is not None:
+            bar = bar_width(self._theme, self.heat.bar, length)
         line = sum(metrics.horizontalAdvance(words) + SAMPLE + SAMPLE_GAP + GAP for words in self._line_words())
         return max(self.width() - bar - line - GAP, 0.0)
 

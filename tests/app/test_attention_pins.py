@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.panels.attention import AttentionPanel
+from app.panels.attention_map import MapView
 from app.theme import Theme
 from app.widgets.colour_bar import ColourBar
 from app.widgets.heatmap_axes import STEEP
+from app.widgets.heatmap_boundary import words_place
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_paint import axis_labels
+from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.protocol.attention_requests import GetGrid
 from tests.app.attention_bench import Bench, settled, shown
@@ -272,8 +276,9 @@ def test_two_matrices_side_by_side_have_tokens_over_them_upright_where_slanted_o
 
 
 @pytest.mark.parametrize(("size", "pins", "named", "least"), [
-    ((751, 504), 2, True, 140), ((751, 504), 3, True, 130), ((751, 504), 4, False, 130), ((471, 510), 2, False, 130),
-    ((1360, 800), 2, True, 300), ((1360, 800), 4, True, 170),
+    ((751, 504), 1, True, 260), ((751, 504), 2, False, 150), ((751, 504), 3, False, 150), ((751, 504), 4, False, 130),
+    ((471, 556), 1, False, 170), ((471, 510), 2, False, 130), ((471, 556), 4, False, 95), ((1037, 625), 2, True, 245),
+    ((1037, 625), 4, False, 190), ((1360, 800), 2, True, 300), ((1360, 800), 4, False, 260),
 ])  # fmt: skip
 def test_columns_have_their_tokens_where_these_take_little_from_the_cells(
     qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int, named: bool, least: int
@@ -292,9 +297,65 @@ def test_columns_have_their_tokens_where_these_take_little_from_the_cells(
         axis = heat.col_axis
         over = axis.size_over(axis.longest(geometry.col_room, 19, ruler=any(label.ruler for label in labels)))[0]
         assert over <= geometry.area.top() + 1, "none is cut at the top"
-        if any(axis.metrics.horizontalAdvance(word) > geometry.col_room for word in words):
-            lowest = geometry.readout.bottom() if heat.options.readout else geometry.area.bottom()
-            assert heat.height() - lowest < heat.shape[0] + 8, "nor cut where height lies idle"
+        assert all(axis.metrics.horizontalAdvance(word) <= geometry.col_room for word in words), "nor elided"
+
+
+@pytest.mark.parametrize("size", [(471, 556), (751, 504), (1037, 625)])
+@pytest.mark.parametrize("pins", [1, 2, 3, 4])
+def test_rows_of_pinned_matrices_have_whole_tokens_and_each_says_its_value(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int
+) -> None:
+    """They were cut to three letters, and the value with them, beside a band that lay idle."""
+    panel = with_pins(qtbot, bench, size, pins)
+    bench.selection.set_cell(8, 1)
+    settled(qtbot, panel, bench)
+    for view in panel.maps():
+        heat, geometry = view.heat, view.heat.geometry_now()
+        assert geometry.row_room >= heat.row_axis.longest(96.0, 19, ruler=False)
+        if heat.options.readout:
+            assert parts_width(heat.theme, heat.readout(brief=5)) <= geometry.readout.width()
+        else:
+            qtbot.waitUntil(partial(is_whole, value_of(bench, view)))
+            assert f"{heat.row_axis.piece(8)} (8)" in panel._maps.key.text(), "the tokens once at the foot"
+        assert words_place(heat) is None, "the key says it once"
+    assert "prefill ↑ decode ↓" in panel._maps.key.text()
+
+
+def is_whole(label: QLabel) -> bool:
+    return label.width() >= label.sizeHint().width()
+
+
+def value_of(bench: Bench, view: MapView) -> QLabel:
+    """The value of the cell (8, 1) in a title."""
+    text = figure(float(bench.engine.matrix(view.view)[8, 1]), 6)
+    [value] = [label for label in view.findChildren(QLabel) if label.isVisible() and label.text() == text]
+    return value
+
+
+def test_values_in_titles_end_as_far_from_the_next_title_whether_one_can_be_unpinned_or_not(
+    qtbot: QtBot, bench: Bench
+) -> None:
+    panel = with_pins(qtbot, bench, (751, 504), 4)
+    bench.selection.set_cell(8, 1)
+    settled(qtbot, panel, bench)
+    values = [(view, value_of(bench, view)) for view in panel.maps()]
+
+    def ends() -> set[int]:
+        return {view.width() - value.mapTo(view, value.rect().topRight()).x() for view, value in values}
+
+    qtbot.waitUntil(lambda: len(ends()) == 1)
+    assert ends().pop() > 16
+    assert not [button for button in panel.main.findChildren(QToolButton) if button.isVisible()]
+
+
+def test_four_pins_take_the_width_of_lines_and_heads_where_they_are_larger_for_it(qtbot: QtBot, bench: Bench) -> None:
+    """Lines took more than half of a wide panel, and five matrices were smaller than in a small window."""
+    panel = with_pins(qtbot, bench, (1037, 625), 4)
+    assert panel.pages.isVisible() and not panel.side.isVisible()
+    places = [view.geometry() for view in panel.maps()]
+    assert len({place.top() for place in places}) == 2
+    small = with_pins(qtbot, bench, (751, 504), 4)
+    assert panel.main.heat.geometry_now().area.width() > 1.3 * small.main.heat.geometry_now().area.width()
 
 
 def test_the_menu_says_whether_all_heads_are_in_sight(qtbot: QtBot, bench: Bench) -> None:

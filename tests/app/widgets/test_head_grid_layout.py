@@ -80,6 +80,35 @@ def test_thumbnails_take_the_width_there_is() -> None:
     assert wide.side >= 25
 
 
+@pytest.mark.parametrize("size", [(446, 420), (560, 500), (300, 700), (900, 300), (1300, 560)])
+def test_layers_stand_in_as_many_stacks_as_make_thumbnails_largest_and_take_the_height(size: tuple[int, int]) -> None:
+    width, height = size
+    layout = by_layer((30, 9), 3, width=width, height=height, left=20, header=40, gap=2, line=14)
+    sides = []
+    for stacks in range(1, 31):
+        across = ((width - (stacks - 1) * 14) / stacks - 20 - 2 * 5 - 3) / 9 - 2
+        sides.append(min(across, (height - 42) / -(-30 // stacks) - 2, 40))
+    assert layout.side >= max(sides) - 2
+    if layout.rows * (layout.side * 1.5 + 2) > height - 40:
+        assert height - layout.height < layout.rows + 1, "no band lies idle under them"
+    assert max(layout.rect(layer, 8).right() for layer in range(30)) <= width
+
+
+def test_heads_that_have_room_at_a_new_size_are_not_scrolled(qtbot: QtBot) -> None:
+    """Bars of the size before took some of the room, and so they stayed."""
+    grid = HeadGrid(Theme("dark"))
+    qtbot.addWidget(grid)
+    grid.resize(226, 300)
+    grid.set_shape(30, 9, 3)
+    grid.show()
+    qtbot.waitExposed(grid)
+    assert grid.verticalScrollBar().maximum() > 0
+    grid.resize(448, 438)
+    qtbot.waitUntil(lambda: grid.viewport().size() == grid.size())
+    assert grid.verticalScrollBar().maximum() == grid.horizontalScrollBar().maximum() == 0
+    assert grid.height() - grid.head_rect(14, 0).bottom() < grid.head_rect(0, 0).height()
+
+
 @pytest.mark.parametrize("pitch", [9.0, 11.0, 12.0, 16.0])
 @pytest.mark.parametrize("chosen", [-1, 0, 1, 13, 15, 28, 29])
 def test_numbers_of_layers_never_touch_and_have_the_chosen_one(pitch: float, chosen: int) -> None:

@@ -80,3 +80,32 @@ def test_names_of_the_current_cell_are_in_the_bold_face(qtbot: QtBot, theme: The
     before = drawn(1)
     table.selectionModel().setCurrentIndex(table.blocks.index(1, 0), QItemSelectionModel.SelectionFlag.ClearAndSelect)
     assert int(drawn(1).sum()) > int(before.sum())
+
+
+def test_generated_tokens_are_amber_and_a_line_stands_before_the_first(qtbot: QtBot, theme: Theme) -> None:
+    """In the twin they were grey, and where decode begins was not to be seen."""
+    table = shown(qtbot, theme, 480, named=False)
+    table.resize(480, 240)
+    table.set_decode(3, 2)
+
+    def has_amber(picture: QImage, rect: QRect) -> bool:
+        spots = [(x, y) for x in range(rect.left(), rect.right()) for y in range(rect.top(), rect.bottom())]
+        colours = (picture.pixelColor(x, y) for x, y in spots)
+        return any(colour.red() > colour.blue() + 60 for colour in colours)
+
+    rows, cols, cells = (
+        part.viewport().grab().toImage() for part in (table.verticalHeader(), table.horizontalHeader(), table)
+    )
+    found = []
+    for header, picture in ((table.verticalHeader(), rows), (table.horizontalHeader(), cols)):
+        for section in range(3 if header is table.horizontalHeader() else 5):
+            at, size = header.sectionViewportPosition(section), header.sectionSize(section)
+            down = header.orientation() == DOWN
+            rect = QRect(0, at, picture.width(), size) if down else QRect(at, 0, size, picture.height())
+            found.append(has_amber(picture, rect))
+    assert found == [False, False, False, True, True, False, False, True]
+    line = table.verticalHeader().sectionViewportPosition(3)
+    assert has_amber(cells, QRect(0, line - 2, cells.width(), 3))
+    assert not has_amber(cells, QRect(0, line + 3, table.columnWidth(0), 12))
+    table.set_decode(None)
+    assert not has_amber(table.viewport().grab().toImage(), cells.rect())
