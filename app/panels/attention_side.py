@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
@@ -33,6 +33,7 @@ from model.protocol.attention_requests import (
     LineReply,
     MetricsReply,
 )
+from model.protocol.wire import Progress
 
 if TYPE_CHECKING:
     from app.panels.base import OnReply, Panel
@@ -73,6 +74,7 @@ class SideView(QWidget):
         self.entropy_words = Readout(theme)
         self._asked: dict[str, object] = {}
         self._state: object = None
+        self._stopped: object = None
         self._what: tuple[object, object] = (None, None)  # run and stage of the thumbnails
         self.split = self._bare = False
         self._stack, self._line_stack = QStackedWidget(), QStackedWidget()
@@ -245,6 +247,7 @@ class SideView(QWidget):
             self.restyle()
             self.grid.make_stale()
             self._asked.clear()
+            self._stopped = None
         self._tell_wait()
         # While tokens stream the thumbnails wait: thirty layers a token would only be in the way.
         if session.phase != "decode":
@@ -256,6 +259,8 @@ class SideView(QWidget):
         """Says why the squares are empty, until the first thumbnails come."""
         stepping = self._ctx.session.phase == "decode"
         words = tr("The heads are drawn when the steps are done.") if stepping else tr("The heads are being drawn …")
+        if self._stopped is not None:
+            words = tr("Stopped: the heads are drawn again when something else is chosen.")
         self.waiting.set_text(words if self.grid.blank else "")
 
     def _ask_layers(self) -> None:
@@ -263,23 +268,37 @@ class SideView(QWidget):
         layers = self.grid.missing()
         size = self.grid.thumbnail_pixels()
         asked = (layers, size)
-        if not layers or self._asked.get("grid") == asked:
+        if not layers or self._asked.get("grid") == asked or self._stopped is not None:
             return
         self._asked["grid"] = asked
-        state = self._state
+        state, come = self._state, set[int]()
+        task = session.aside.begin(tr("Drawing the heads"), lambda: self._stop_grid(pending))
 
         def part(message: GridPart, arrays: Arrays) -> None:
+            come.add(message.layer)
+            task.tell(Progress(what=task.title, done=len(come), total=len(layers), unit=tr("layers")))
             if self._state == state:
                 pixels = np.ascontiguousarray(arrays["pixels"])
                 pooled = pixels.shape[-1] < session.length  # else a larger thumbnail has nothing more to show
                 self.grid.set_layer(message.layer, pixels, enough=size if pooled else None)
                 self.waiting.set_text("")
 
+        def done(*_: object) -> None:
+            task.end()
+            self._on_grid_done()
+
+        def failed(_: object) -> None:
+            task.end()
+            self._forget("grid", asked)
+
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
-        self._panel.ask(
-            message, lambda *_: self._on_grid_done(), on_part=part, slot="grid", priority="background",
-            on_error=lambda _: self._forget("grid", asked),
-        )  # fmt: skip
+        pending = self._panel.ask(message, done, on_part=part, slot="grid", priority="background", on_error=failed)
+
+    def _stop_grid(self, pending: Any) -> None:
+        """What has not come stays undrawn until something else is chosen."""
+        self._stopped = self._state
+        pending.cancel()
+        self._tell_wait()
 
     def _on_grid_done(self) -> None:
         self._asked.pop("grid", None)

@@ -250,3 +250,24 @@ def test_an_answer_of_another_place_of_the_run_is_not_taken_for_this_one(qtbot: 
     settled(qtbot, panel, bench)
     qtbot.waitUntil(lambda: panel.main.heat.value_of(CELL) == float(bench.engine.matrix(bench.selection.view)[CELL]))
     qtbot.waitUntil(lambda: not panel.side.grid.missing())
+
+
+def test_the_drawing_of_the_heads_is_told_and_can_be_stopped(qtbot: QtBot, bench: Bench) -> None:
+    panel = held(qtbot, bench)
+    aside = bench.session.aside
+    assert aside.newest is None
+    bench.selection.set_stage("raw")
+    qtbot.waitUntil(lambda: aside.newest is not None)
+    asked = len([message for message in bench.engine.asked if isinstance(message, GetGrid)])
+    task = aside.newest
+    assert task is not None
+    task.cancel()
+    qtbot.waitUntil(lambda: aside.newest is None)
+    assert panel.side.waiting.isVisible()
+    let(qtbot, bench, panel)
+    qtbot.wait(100)
+    assert len([message for message in bench.engine.asked if isinstance(message, GetGrid)]) == asked
+    assert panel.side.grid.missing()
+    bench.selection.set_stage("weights")
+    qtbot.waitUntil(lambda: not panel.side.grid.missing())
+    qtbot.waitUntil(lambda: aside.newest is None)
