@@ -13,7 +13,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import i18n
 from app.commands import Command
 from app.dialogs.error import ErrorDialog
 from app.frame.dock_tabs import TabTools
@@ -22,8 +21,6 @@ from app.frame.toolbar import MARGIN, SPACING
 from app.keys import typing
 from app.main import Application
 from app.notify import Trouble, WayOut
-from app.palette import CommandPalette, match
-from app.panels import PANELS
 from app.panels.prompt import PromptPanel, utf16_offsets
 from app.settings import Settings
 from tests.app.shell import close_window, open_window
@@ -202,49 +199,6 @@ def test_the_layout_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtb
         assert second.window.docks["timeline"].isVisible()
     finally:
         close_window(second)
-
-
-def test_the_palette_finds_and_runs(application: Application, qtbot: QtBot) -> None:
-    application.commands.run("view.palette")
-    (palette,) = dialogs("command-palette")
-    assert isinstance(palette, CommandPalette)
-    QTest.keyClicks(palette.field, "light")
-    QTest.keyClick(palette.field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: not dialogs("command-palette"))
-    assert application.settings.values.theme == "light"
-    application.commands.run("view.theme.dark")
-
-
-def test_the_palette_has_every_entry_once(application: Application) -> None:
-    palette = CommandPalette(application.theme, application.window.registry, application.window)
-    said = [palette.list.item(row).text() for row in range(palette.list.count())]
-    assert sorted(said) == sorted(set(said))
-    assert {"Theme: As the system", "Language: As the system", "Theme: Light"} <= set(said)
-    palette.close()
-
-
-def test_every_panel_can_be_exported_from_the_palette(application: Application, qtbot: QtBot) -> None:
-    window = application.window
-    palette = CommandPalette(application.theme, window.registry, window)
-    qtbot.addWidget(palette)
-    palette.field.setText("export")
-    found = {palette.list.item(i).data(Qt.ItemDataRole.UserRole) for i in range(palette.list.count())}
-    for panel_id, dock in window.docks.items():
-        command = window.registry[f"{panel_id}.export"]
-        assert command.id in found
-        assert command.run == dock.panel.export
-        assert not command.enabled()  # nothing is open yet
-    i18n.set_language("zh_CN")
-    titles = [window.registry[f"{panel_id}.export"].label for panel_id in window.docks]
-    assert all("导出" in title for title in titles)
-    assert len(set(titles)) == len(PANELS)
-
-
-def test_the_palette_matches_words_before_letters(application: Application) -> None:
-    commands = application.commands
-    assert match("", commands["help.keys"]) is not None
-    assert match("zzz", commands["help.keys"]) is None
-    assert match("larger", commands["view.text_larger"]) < match("lrgr", commands["view.text_larger"])  # type: ignore[operator]
 
 
 def test_the_sheet_of_keys_shows_every_key(application: Application, qtbot: QtBot) -> None:
