@@ -7,7 +7,9 @@ Provenance of the tables (256 sRGB colours each, six hexadecimal digits a colour
 viridis    S. van der Walt and N. Smith, matplotlib. CC0 1.0.
 cividis    J. Nuñez, C. Anderton and R. Renslow, PLoS ONE 13(7) e0199239, 2018, as in matplotlib. CC0 1.0.
 CET-CBL1, CET-CBD1   P. Kovesi, "Good Colour Maps: How to Design Them", arXiv:1509.03700, 2015, colorcet.com; made for
-           red-green colour blindness, one-signed and diverging. © Peter Kovesi, CC BY 4.0, converted to 8 bits.
+           red-green colour blindness, one-signed and diverging. © Peter Kovesi, CC BY 4.0, converted to 8 bits;
+           of CET-CBL1 the part that stands off the grounds of both themes (`_SPANS`): it begins nearly black and
+           ends nearly white.
 """
 
 from __future__ import annotations
@@ -37,6 +39,11 @@ ONE_SIGNED = ("viridis", "cividis", "CET-CBL1")
 SIGNED = ("CET-CBD1",)
 
 
+_SPANS = {"CET-CBL1": (27.0, 242.0)}
+"""The part of a table that is used, where not all of it: every colour is at least 10 (CIEDE2000) from the surfaces of
+the window's and the figures' themes, masked cells among them."""
+
+
 def colormap_for(name: str, *, signed: bool) -> str:
     """The map to draw with: `name` where its kind fits the data, else the first one of the kind that does."""
     _table(name)
@@ -47,7 +54,7 @@ def colormap_for(name: str, *, signed: bool) -> str:
 def lut(name: str, masked: Rgba = (0, 0, 0, 0)) -> NDArray[np.uint8]:
     """(256, 4) RGBA: row 0 is `masked`, rows 1 … 255 the map from low to high. Raises UnknownNameError."""
     colours = np.frombuffer(bytes.fromhex(_table(name)), dtype=np.uint8).reshape(256, 3)
-    at = np.linspace(0.0, 255.0, N_COLOURS)
+    at = np.linspace(*_SPANS.get(name, (0.0, 255.0)), N_COLOURS)
     table = np.empty((256, 4), dtype=np.uint8)
     table[0] = masked
     for channel in range(3):

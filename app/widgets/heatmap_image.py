@@ -65,26 +65,47 @@ def colour_table(lut: NDArray[np.uint8], masked: QColor) -> Colours:
     return table
 
 
-def render(tiles: list[Tile], view: View, size: tuple[int, int], table: Colours) -> tuple[QImage, NDArray[Any]]:
+@dataclass(frozen=True, kw_only=True)
+class Hatch:
+    """Lines through masked cells, so that these differ from any colour of a map by more than theirs: packed `colour`,
+    `step` and `thick` in device pixels across."""
+
+    colour: int
+    step: int
+    thick: int
+
+
+def render(
+    tiles: list[Tile], view: View, size: tuple[int, int], table: Colours, hatch: Hatch | None = None
+) -> tuple[QImage, NDArray[Any]]:
     """The view as an image of `size` = (width, height) device pixels, later tiles over earlier ones; uncovered cells
-    are drawn masked. The array is the image's memory: keep it as long as the image."""
+    have the colour of masked ones without their `hatch`. The array is the image's memory: keep it as long as the
+    image."""
     width, height = max(size[0], 1), max(size[1], 1)
     indexed = np.zeros((height, width), dtype=np.uint8)
+    covered = np.zeros((height, width), dtype=np.bool_)
     for tile in tiles:
-        _draw(indexed, tile, view)
+        covered[_draw(indexed, tile, view)] = True
     colours = table[indexed]  # (height, width)
+    if hatch is not None:
+        covered &= indexed == 0
+        if covered.any():
+            line = (np.arange(height)[:, np.newaxis] + np.arange(width)) % hatch.step < hatch.thick
+            colours[covered & line] = hatch.colour
     return QImage(colours.data, width, height, 4 * width, QImage.Format.Format_RGB32), colours
 
 
-def _draw(out: Pixels, tile: Tile, view: View) -> None:
+def _draw(out: Pixels, tile: Tile, view: View) -> tuple[slice, slice]:
+    """Draws a tile; which pixels it covers."""
     height, width = out.shape
     row_edges = _edges(height, view.row, view.rows, tile.rows, tile.pixels.shape[0])
     col_edges = _edges(width, view.col, view.cols, tile.cols, tile.pixels.shape[1])
     rows, cols = _covered(row_edges, tile.pixels.shape[0]), _covered(col_edges, tile.pixels.shape[1])
     if rows.start >= rows.stop or cols.start >= cols.stop:
-        return
+        return slice(0, 0), slice(0, 0)
     part = _sample(tile.pixels, row_edges, rows, axis=0, signed=tile.signed)
     out[rows, cols] = _sample(part, col_edges, cols, axis=1, signed=tile.signed)
+    return rows, cols
 
 
 def _edges(count: int, start: float, extent: float, span: tuple[int, int], pixels: int) -> NDArray[np.float64]:

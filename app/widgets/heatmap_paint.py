@@ -11,7 +11,7 @@ from app.widgets.cell_frame import draw_frame
 from app.widgets.colour_bar import draw_bar
 from app.widgets.heatmap_axes import Label
 from app.widgets.heatmap_boundary import paint_boundaries
-from app.widgets.heatmap_image import render
+from app.widgets.heatmap_image import Hatch, render
 from app.widgets.heatmap_words import LEAST_WORDS
 from app.widgets.readout import draw_parts, parts_width
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
     from app.widgets.readout import Part
 
+HATCH = 7
+"""Px from line to line across masked cells."""
 SEAM_FROM, OUTLINE = 10.0, 2.0
 """Cells so wide (px) are told apart by a hairline; px that a cell's frame stands out over the cell."""
 
@@ -46,7 +48,8 @@ class Scene:
         painter = QPainter(pixmap)
         geometry = heat.geometry_now()
         _, _, height, width = heat.wanted()
-        image, self._memory = render(heat.tiles, heat.view, (width, height), heat.table)
+        hatch = Hatch(colour=heat.theme.palette.ghost.rgb(), step=round(HATCH * ratio), thick=max(1, round(ratio)))
+        image, self._memory = render(heat.tiles, heat.view, (width, height), heat.table, hatch)
         image.setDevicePixelRatio(ratio)
         painter.drawImage(geometry.area.topLeft(), image)
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)

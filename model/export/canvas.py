@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.image import BboxImage
 from matplotlib.lines import Line2D
-from matplotlib.patches import Polygon, Rectangle
+from matplotlib.patches import PathPatch, Polygon, Rectangle
+from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Bbox, BboxBase, TransformedBbox
 from numpy.typing import NDArray
 
@@ -34,6 +35,10 @@ Anchor = Literal["top", "center", "baseline", "bottom"]
 _MEASURE_DPI = 288.0
 BAND_PIXELS = 2_000_000
 """Of a large image, what is drawn at a time: some milliseconds."""
+HATCH = 4.0
+"""Points from line to line across masked cells."""
+UNDER_IMAGES = -1
+"""matplotlib draws images first (0), then areas (1), then lines (2), in whichever order they were added."""
 SEPARATOR = "  ·  "
 DRAWING_SETTINGS: Any = {
     "text.hinting": "no_hinting",  # as wide at 72 dots an inch as at 600, so that one layout serves all
@@ -221,9 +226,37 @@ class Canvas:
         box = TransformedBbox(corners, self.figure.transFigure)
         self._add(_Pixels(box, rgba, size, self.check))
 
-    def pixels(self, x: float, y: float, width: float, height: float, pixels: NDArray[np.uint8], colormap: str) -> None:
-        """(h, w) pixels (0 masked) through a colour map, as `image`."""
-        self.image(x, y, width, height, lut(colormap, self.palette.masked)[pixels])
+    def pixels(
+        self, x: float, y: float, width: float, height: float, pixels: NDArray[np.uint8], colormap: str, *,
+        hatched: bool = False,
+    ) -> None:  # fmt: skip
+        """(h, w) pixels (0 masked) through a colour map, as `image`; masked ones `hatched` where asked for."""
+        if hatched and not pixels.all():
+            self.masked(x, y, width, height)
+            self.image(x, y, width, height, lut(colormap)[pixels])
+        else:
+            self.image(x, y, width, height, lut(colormap, self.palette.masked)[pixels])
+
+    def masked(self, x: float, y: float, width: float, height: float) -> None:
+        """The ground of masked cells, under every image: lines from lower left to upper right, which no colour of a map
+        has."""
+        ground = Rectangle(
+            (x, y), width, height, transform=self._to_display, facecolor=self.palette.masked_hex, edgecolor="none",
+            zorder=UNDER_IMAGES,
+        )  # fmt: skip
+        self._add(ground)
+        step = HATCH * self.unit
+        places: list[tuple[float, float]] = []
+        for at in np.arange(step / 2, width + height, step).tolist():
+            # x + y = at, from where it enters at the left or at the bottom to where it leaves at the top or right
+            into, out = max(0.0, at - height), min(at, width)
+            places += [(x + into, y + at - into), (x + out, y + at - out)]
+        path = Path(places, [Path.MOVETO, Path.LINETO] * (len(places) // 2))
+        lines = PathPatch(
+            path, transform=self._to_display, facecolor="none", edgecolor=self.palette.hatch,
+            linewidth=0.5 * self.unit, capstyle="butt", zorder=UNDER_IMAGES,
+        )  # fmt: skip
+        self._add(lines)
 
     def _add(self, artist: Artist) -> None:
         self.figure.add_artist(artist)

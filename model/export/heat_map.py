@@ -169,7 +169,7 @@ def _lean(canvas: Canvas, axis: _Axis, words: str) -> float:
 
 def _draw_cells(canvas: Canvas, heat: HeatMap, rect: Rect, colormap: str) -> None:
     values = pool(heat.values, canvas.device(rect.height), canvas.device(rect.width), signed=heat.levels.signed)
-    canvas.pixels(rect.x, rect.y, rect.width, rect.height, heat.levels.pixels(values), colormap)
+    canvas.pixels(rect.x, rect.y, rect.width, rect.height, heat.levels.pixels(values), colormap, hatched=True)
     height, width = values.shape
     if max(height, width) > GRID_LINES or max(len(heat.row_pieces), len(heat.col_pieces)) > GRID_LINES:
         return

@@ -72,7 +72,7 @@ class MatrixPage:
 def write_html(page: MatrixPage, out: IO[bytes]) -> None:
     """The page, UTF-8. Tokens reach it as JSON text and are set as text, never as markup."""
     palette = PALETTES[page.theme]
-    colours = lut(colormap_for(page.colormap, signed=page.levels.signed), palette.masked)
+    colours = lut(colormap_for(page.colormap, signed=page.levels.signed))
     data = {
         "names": page.names,
         "rows": page.rows,
@@ -89,6 +89,8 @@ def write_html(page: MatrixPage, out: IO[bytes]) -> None:
         "what": page.what,
         "scaleWords": f"{SCALE_WORDS[page.levels.scale]} scale",
         "lut": colours.ravel().tolist(),
+        "masked": palette.masked_hex,
+        "hatch": palette.hatch,
         "amber": palette.amber,
         "text": palette.text,
         "secondary": palette.secondary,

@@ -94,6 +94,19 @@ function raster() {  // never fewer pixels than one a screen pixel; the extreme 
 
 let picture = null;
 
+function ground() {  // of masked cells: lines that no colour of a map has
+  if (!values(index).some(Number.isNaN)) return;
+  const wide = W * size, high = H * size;
+  draw.fillStyle = data.masked; draw.fillRect(left, top_, wide, high);
+  draw.strokeStyle = data.hatch; draw.lineWidth = 1;
+  draw.beginPath();
+  for (let at = 3.5; at < wide + high; at += 7) {
+    const into = Math.max(0, at - high), out = Math.min(at, wide);
+    draw.moveTo(left + into, top_ + at - into); draw.lineTo(left + out, top_ + at - out);
+  }
+  draw.stroke();
+}
+
 function elide(s) { return [...s].length > 18 ? [...s].slice(0, 17).join("") + "…" : s; }
 
 function voice(on, at) {
@@ -103,6 +116,7 @@ function voice(on, at) {
 function paint() {
   draw.setTransform(scale, 0, 0, scale, 0, 0);
   draw.clearRect(0, 0, canvas.width, canvas.height);
+  ground();
   draw.imageSmoothingEnabled = false;
   draw.drawImage(picture, left, top_, W * size, H * size);
   const every = Math.max(1, Math.ceil(15 / size));

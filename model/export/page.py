@@ -156,7 +156,7 @@ class Bar:
             line = y + ramp * (1 - place)
             canvas.line([(x + wide, line), (x + wide + 2.5 * unit, line)], colour=palette.secondary, width=0.5 * unit)
         if swatch:
-            canvas.box(x, y + length - wide, wide, wide, fill=palette.masked_hex)
+            canvas.masked(x, y + length - wide, wide, wide)
             canvas.text(
                 x + wide + 5 * unit,
                 y + length - wide / 2,

@@ -22,6 +22,8 @@ class Palette:
     masked: Rgba
     ghost: str
     """Bars in the background: what was there before."""
+    hatch: str
+    """The lines across masked cells."""
 
     @property
     def masked_hex(self) -> str:
@@ -39,6 +41,7 @@ _LIGHT = Palette(
     green="#1c7f4b",
     masked=(0xEC, 0xEE, 0xF1, 0xFF),
     ghost="#c9d3e0",
+    hatch="#c3c8d0",
 )
 _DARK = Palette(
     ground="#1b1e24",
@@ -50,6 +53,7 @@ _DARK = Palette(
     green="#62d196",
     masked=(0x2A, 0x2F, 0x38, 0xFF),
     ghost="#414a59",
+    hatch="#4a5160",
 )
 _TRANSPARENT = Palette(
     ground=None,
@@ -61,6 +65,7 @@ _TRANSPARENT = Palette(
     green=_LIGHT.green,
     masked=(0x80, 0x88, 0x94, 0x26),
     ghost=_LIGHT.ghost,
+    hatch=_LIGHT.hatch,
 )
 ON_DARK, ON_LIGHT = "#ffffff", "#14161a"
 """Text upon a data colour."""

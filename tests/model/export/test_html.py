@@ -15,6 +15,7 @@ import pytest
 from model.colormaps import Levels
 from model.errors import BadValueError
 from model.export.html import MAX_VALUES, MatrixPage, PageTooLargeError, write_html
+from model.export.palette import PALETTES
 from tests.model.export.examples import ODD_PIECES, attention, pieces, provenance
 
 
@@ -87,6 +88,8 @@ def test_tokens_and_titles_are_text() -> None:
     assert len(reader.scripts) == 3
     [data] = [json.loads(script) for attributes, script in reader.scripts if attributes.get("id") == "data"]
     assert data["rowPieces"][-1] == hostile[-1]
+    palette = PALETTES["light"]
+    assert (data["masked"], data["hatch"], data["lut"][3]) == (palette.masked_hex, palette.hatch, 0)  # seen through
     assert data["metadata"]["settings"]["seed"] == 7
     assert "<h1>Attention &lt;b&gt;weights&lt;/b&gt;</h1>" in text
 
