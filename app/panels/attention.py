@@ -320,7 +320,8 @@ class AttentionPanel(Panel):
         """Px of `width` with which the matrices are as large as the height lets them be: more would lie idle."""
         shape, rough = self.main.heat.shape, height + self.ctx.theme.px(22)
         if self.pinned and all(shape):
-            return _enough(min(rough, width // 2), width, lambda n: self._maps.worth_in(QSize(n, height)))
+            few, most = min(rough, width // 2), width - self.ctx.theme.px(BESIDE)
+            return _enough(few, width, lambda n: self._maps.worth_in(QSize(n, height)), if_by=most)
         if not all(shape) or rough >= width:
             return rough
         high = max(height, self._split.height()) + self.ctx.theme.px(TITLE) + TITLE_GAP  # one alone has no title
@@ -329,7 +330,8 @@ class AttentionPanel(Panel):
     def _matrix_height(self, width: int, height: int) -> float:
         """The same of `height`."""
         if self.pinned and all(self.main.heat.shape):
-            return _enough(height // 2, height, lambda n: self._maps.worth_in(QSize(width, n)))
+            most = height - self.ctx.theme.px(UNDER)
+            return _enough(height // 2, height, lambda n: self._maps.worth_in(QSize(width, n)), if_by=most)
         return width * 0.97
 
     def _heads_over_lines(self, narrow: int, wide: int, height: int) -> int:
@@ -385,12 +387,14 @@ class AttentionPanel(Panel):
         self.side.restyle()
 
 
-def _enough(few: int, most: int, worth: Callable[[int], float]) -> int:
-    """The least of `few` … `most` px that are worth as much as all of them."""
+def _enough(few: int, most: int, worth: Callable[[int], float], *, if_by: int | None = None) -> int:
+    """The least of `few` … `most` px that are worth as much as all of them; all where `if_by` px are not."""
     least = worth(most) - 0.5
-    if few >= most or worth(few) >= least:
+    enough = most if if_by is None else max(if_by, few)
+    if enough < most and worth(enough) < least:
+        return most
+    if few >= enough or worth(few) >= least:
         return few
-    enough = most
     while enough - few > 1:
         middle = (few + enough) // 2
         few, enough = (few, middle) if worth(middle) >= least else (middle, enough)

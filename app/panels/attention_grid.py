@@ -9,6 +9,7 @@ from PySide6.QtCore import QRect, QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from app.panels.attention_map import TITLE
 from app.widgets.heatmap_layout import Options
 from app.widgets.shared_key import SharedKey
 
@@ -44,6 +45,8 @@ NAMELESS, NAMED = 0.9, 200
 GAIN, SHARED_GAIN = 1.1, 1.05
 """Times a matrix must be larger for something to be left out: what is drawn does not come and go for a few pixels.
 Less is lost where the key names the cell."""
+LEFT, OVER = 16, 16
+"""Px at 100 % text that names or numbers take at least beside the cells and over them."""
 KEPT = 512
 """Answers that are remembered for one state of the matrices."""
 Best = tuple[int, Options, float, float]
@@ -155,11 +158,14 @@ class MapGrid(QWidget):
         best, found = 0.0, (1, FULL, 0.0, 0.0)
         for options in SHARED if shared else DRESSES:
             named = replace(options, line_named=not self._has_key)
-            worths = {columns: self._worth(room, columns, named, shared=shared) for columns in range(count, 0, -1)}
-            columns = max(worths, key=lambda n: worths[n][0])  # of equal ones the first: side by side
-            if worths[columns][0] > best * (SHARED_GAIN if shared else GAIN):
-                best = worths[columns][0]
-                found = columns, options, worths[columns][1], best
+            least = best * (SHARED_GAIN if shared else GAIN)
+            for columns in range(count, 0, -1):  # of equal ones the first: side by side
+                if min(_cells(_room(room, -(-count // columns), columns), self._theme)) <= least:
+                    continue
+                worth, side = self._worth(room, columns, named, shared=shared)
+                if worth > least:
+                    best, found = worth, (columns, options, side, worth)
+                    least = worth
         return found
 
     def _worth(self, room: QSize, columns: int, options: Options, *, shared: bool) -> tuple[float, float]:
@@ -180,3 +186,8 @@ def _room(room: QSize, rows: int, columns: int) -> QSize:
     width = (room.width() - GAP * (columns - 1)) // columns
     height = (room.height() - ROW_GAP * (rows - 1)) // rows
     return QSize(max(width, 1), max(height, 1))
+
+
+def _cells(size: QSize, theme: Theme) -> tuple[int, int]:
+    """Px of width and height that the cells of a view of that size have at most."""
+    return size.width() - theme.px(LEFT), size.height() - theme.px(TITLE + OVER)
