@@ -18,7 +18,14 @@ from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, scale_words
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap import HeatMap
-from app.widgets.heatmap_boundary import BAR_GAP, SAMPLE, SAMPLE_GAP, boundary_words, row_line, words_place
+from app.widgets.heatmap_boundary import (
+    SAMPLE,
+    SAMPLE_GAP,
+    boundary_words,
+    further_place,
+    row_line,
+    words_place,
+)
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import Options
 from app.widgets.heatmap_table import MatrixTable, page_of, pointed
@@ -118,16 +125,7 @@ class RowsMap(HeatMap):
 
     def newest_words(self) -> QRectF | None:
         """Where a piece of that line and its word stand, in the colour bar's line; None where they have no room."""
-        bar, metrics = self.geometry_now().bar, QFontMetricsF(self.theme.font("hint"))
-        if bar.isNull() or not self.newest_marks():
-            return None
-        found, left = words_place(self), bar.right() + BAR_GAP
-        if found is not None and not found[1]:
-            left = found[0].right() + BAR_GAP
-        width = SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(tr("newest"))
-        if left + width > self.width():
-            return None
-        return QRectF(left, bar.center().y() - metrics.height() / 2, width, metrics.height())
+        return further_place(self) if self.newest_marks() else None
 
 
 class ContentsView(QWidget):
@@ -146,7 +144,7 @@ class ContentsView(QWidget):
         self.layer = ValueCombo(theme, tr("Layer"))
         self.kv_head = ValueCombo(theme, tr("KV head"))
         self.kind = Segmented(theme, what_items(), label=tr("What is shown"), tips=what_tips())
-        self.heat = RowsMap(theme, tr("Contents of the KV cache"), options=OPTIONS)
+        self.heat = RowsMap(theme, tr("Contents of the KV cache"), options=replace(OPTIONS, further=tr("newest")))
         self.heat.set_bar(BarText(values=(-1.0, 0.0, 1.0), scale=scale_words("linear", fixed=False)))
         self.heat.set_lut(lut(colormap_for("viridis", signed=True)))
         self._table: MatrixTable | None = None

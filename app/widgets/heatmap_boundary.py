@@ -38,9 +38,10 @@ def lay_out_with_words(heat: HeatMap, rect: QRectF, options: Options) -> Geometr
     """Shares out `rect`: the words of the line take no room of the matrix where they have a place anyway. By what the
     mask will hide, not by the cells that are here: these do not move what is drawn."""
     axes, ratio, key = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF(), key_width(heat)
+    both = _further_from(heat) + further_width(heat) if options.further else 0.0
 
     def laid(beside: float) -> Geometry:
-        return lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside, key=key)
+        return lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside, key=key, both=both)
 
     largest = laid(0.0)
     wanted = options.line_named and options.square and options.readout and options.tokens == "both"
@@ -70,6 +71,34 @@ def key_width(heat: HeatMap) -> float:
     return heatmap_columns.key_width(heat)
 
 
+def further_width(heat: HeatMap) -> float:
+    """Px of the name of another line beside a piece of it."""
+    return SAMPLE + SAMPLE_GAP + QFontMetricsF(heat.theme.font("hint")).horizontalAdvance(heat.options.further)
+
+
+def _further_from(heat: HeatMap) -> float:
+    """Px from the first words in the bar's line to the next."""
+    width = key_width(heat)
+    return width + BAR_GAP if width else 0.0
+
+
+def further_place(heat: HeatMap) -> QRectF | None:
+    """Where the name of another line stands, in the colour bar's: after the words of the first decode row's where these
+    are left of the bar and both have room there, else right of the bar and of what is there; None: nowhere."""
+    geometry = heat.geometry_now()
+    bar, key, found, width = geometry.bar, geometry.key, words_place(heat), further_width(heat)
+    if bar.isNull():
+        return None
+    line = QFontMetricsF(heat.theme.font("hint")).height()
+    words = found[0] if found is not None and not found[1] and found[0].bottom() > bar.top() else QRectF()
+    left = key.left() + _further_from(heat)
+    if key.isNull() or left + width > key.right() + 0.5:
+        left = max(bar.right(), words.right()) + BAR_GAP
+        if left + width > heat.width():
+            return None
+    return QRectF(left, bar.center().y() - line / 2, width, line)
+
+
 def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
     """Where the words of the line above the first decode row stand, and whether that is on the cells: over masked ones,
     right of the map at the line (in two lines where it is narrow), beside the colour bar, else over cells of a map that
@@ -90,7 +119,7 @@ def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
         top = max(min(y - line, area.bottom() - 2 * line), area.top())
         return QRectF(area.right() + BESIDE_GAP, top, halves, 2 * line), False
     if not geometry.key.isNull():
-        return QRectF(geometry.key.left(), bar.center().y() - line / 2, geometry.key.width(), line), False
+        return QRectF(geometry.key.left(), bar.center().y() - line / 2, key_width(heat), line), False
     beside_bar = _beside_bar(heat, geometry)
     if not _shares_line(geometry) and beside_bar.right() <= heat.width():
         return beside_bar, False

@@ -37,7 +37,8 @@ class Options:
     take at the left; `over_least`: px of height at least that tokens over the columns leave the cells, 0: they have a
     share of the height; `lying`: these slant less; `bar_length`: px of the colour bar at most; `key_beside`: px at
     100 % text of the readout at least beside words in its line; `line_named`: words say what the line of the first
-    decode row tells apart, and have room kept for them at the right where there is no place else."""
+    decode row tells apart, and have room kept for them at the right where there is no place else; `further`:
+    the name of another line, after those words where both have room left of the colour bar."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -55,6 +56,7 @@ class Options:
     bar_length: float = BAR_LENGTH
     key_beside: float = READOUT_KEYED
     line_named: bool = True
+    further: str = ""
 
 
 def dress_axes(rows: Axis, axis: Axis, options: Options) -> None:
@@ -94,9 +96,11 @@ def lay_out(
     *,
     beside: float = 0.0,
     key: float = 0.0,
+    both: float = 0.0,
 ) -> Geometry:
     """Shares out `rect`; the matrix sits at the top left, as large as it fits. `ratio`: device pixels a px. `beside`:
-    px that stay free right of the matrix; `key`: px of words in the colour bar's line."""
+    px that stay free right of the matrix; `key`: px of words in the colour bar's line; `both`: of these and those of
+    another line after them, left of the bar."""
     strips = _strips(theme, rect, options, bar, key)
     area, rooms = _place(theme, rect, shape, axes, options, strips[0].bottom, ratio, beside)
     if len(strips) > 1:
@@ -115,9 +119,11 @@ def lay_out(
             least = rect.left() + READOUT_LEAST * theme.text_scale + STRIP_GAP + bar_rect.width()
             bar_rect.moveRight(min(bar_rect.right(), max(area.right(), least)))
             readout.setRight(bar_rect.left() - STRIP_GAP)
-            if key and readout.width() - STRIP_GAP - key >= options.key_beside * theme.text_scale:
-                readout.setRight(readout.right() - STRIP_GAP - key)
-                words = QRectF(readout.right() + STRIP_GAP, bar_rect.top(), key, bar_rect.height())
+            spare = readout.width() - STRIP_GAP - options.key_beside * theme.text_scale
+            taken = next((px for px in (both, key) if px and px <= spare), 0.0)
+            if taken:  # both names, else the first
+                readout.setRight(readout.right() - STRIP_GAP - taken)
+                words = QRectF(readout.right() + STRIP_GAP, bar_rect.top(), taken, bar_rect.height())
     return Geometry(
         area=area, readout=readout, bar=bar_rect, bar_length=strips[0].length, row_room=rooms[0], col_room=rooms[1],
         key=words,

@@ -343,7 +343,7 @@ def test_the_newest_rows_mark_covers_no_value_and_the_map_says_what_it_shows(
     if size == TALL:
         assert named is not None
     if named is not None:
-        assert named.left() > bar.right()
+        assert not named.intersects(bar)
         assert heat.rect().toRectF().contains(named)
         boundary = words_place(heat)
         assert boundary is None or not (boundary[1] or boundary[0].intersects(named))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetricsF, QResizeEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.panels.kv_contents import OPTIONS, RowsMap
 from app.theme import Theme
 from app.widgets.colour_bar import BarText
 from app.widgets.heatmap import HeatMap
@@ -56,6 +59,44 @@ def test_the_words_lie_where_they_cover_nothing_or_have_room(
         assert not place.intersects(geometry.area)
         assert not place.intersects(geometry.bar)
         assert not place.intersects(geometry.readout)
+
+
+@pytest.mark.parametrize("boundary", [None, 12])
+@pytest.mark.parametrize("height", [104, 180, 420])
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_the_readout_the_names_of_both_lines_and_the_bar_never_touch(
+    qtbot: QtBot, qapp: QApplication, boundary: int | None, height: int, scale: float
+) -> None:
+    """The words of one line may stand left of the bar, and those of the other follow them only there."""
+    del qapp
+    theme = Theme("light")
+    theme.set_text_scale(scale)
+    heat = RowsMap(theme, "Map", options=replace(OPTIONS, further="newest"))
+    qtbot.addWidget(heat)
+    heat.set_bar(BarText(values=(-13.5, 0.0, 13.5), scale="√ scale", beyond=True))
+    heat.set_axis_tokens([f"·token{i}" for i in range(19)], [], first_decode=boundary)
+    heat.set_shape(19, 64)
+    heat.set_boundary(boundary)
+    heat.set_newest(18)
+    heat.set_selected((1, 0))
+    left, right, nowhere = 0, 0, 0
+    for width in range(160, 1480, 11):
+        heat.resize(width, height)
+        heat.resizeEvent(QResizeEvent(heat.size(), heat.size()))
+        geometry, words, newest = heat.geometry_now(), words_place(heat), heat.newest_words()
+        places = [geometry.area, geometry.readout, geometry.bar, words[0] if words else QRectF(), newest or QRectF()]
+        there = [place for place in places if not place.isNull()]
+        for one, other in combinations(there, 2):
+            assert not one.intersects(other), (width, one, other)
+        assert all(heat.rect().toRectF().adjusted(-1, -1, 1, 1).contains(place) for place in there), (width, there)
+        named = {line.words for line in heat.unnamed()}
+        assert ("newest" in named) == (newest is None)
+        left += newest is not None and newest.right() < geometry.bar.left()
+        right += newest is not None and newest.left() > geometry.bar.right()
+        nowhere += newest is None
+    assert left > 0 or not heat.options.bar
+    assert right > 0 or height < 420
+    assert nowhere > 0
 
 
 @pytest.mark.parametrize("height", [150, 320])
