@@ -184,6 +184,7 @@ class LensPanel(Panel):
             if self.table_button.isChecked():
                 self.table.show_chosen()
         self._show_readout()
+        self.token.drop_other_text(selection.query)
         if session.phase != "decode":
             self._ask()
             self._ask_pointed()

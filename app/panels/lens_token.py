@@ -49,11 +49,14 @@ class TokenView(QWidget):
         theme = panel.ctx.theme
         self.token = self._named = -1
         self.position = -1
+        self._text: tuple[int | None, int, int] | None = None
+        """Of what is drawn: the run, the position, and the node there, which stands for the text up to it."""
         self.path: tuple[LensPathReply, Arrays] | None = None
         self.terms: tuple[LensTermsReply, Arrays] | None = None
         self._asked: dict[str, object] = {}
         self._terms: list[tuple[str, float]] = []
         self._missing = ""
+        self._refused = False
         self.tabs = FoldingSegmented(
             theme, [("path", tr("rank by layer")), ("terms", tr("what adds to it"))], label=tr("About the token"),
             tips={"path": tr("Where the token stands among all tokens, if the model stopped after a layer"),
@@ -135,6 +138,23 @@ class TokenView(QWidget):
         self.position, self.token = position, token if token >= 0 else self._named
         self._ask()
 
+    def drop_other_text(self, position: int) -> None:
+        """Clears what is of another text than that which `position` ends: it would look like this one's."""
+        session = self._ctx.session
+        node = session.path_tokens()[position].node if 0 <= position < session.length else -1
+        text, before = (session.run_id, position, node), self._text
+        self._text = text
+        if before is None or (before[0] == text[0] and (before[1] != position or before[2] == node)):
+            return
+        self.path = self.terms = None
+        self._terms = []
+        self._asked.clear()
+        self.plot.set_lines([])
+        self.bars.set_values(np.empty(0, np.float32), [])
+        self.path_table.set_rows([])
+        self.terms_table.set_rows([])
+        self._show_words()
+
     def forget_name(self) -> None:
         """Empties the box, which emits nothing: another token was chosen."""
         self._named = -1
@@ -193,10 +213,10 @@ class TokenView(QWidget):
         if self.position < 0:
             return
         if self._asked.get("path") != state:  # the path names the token, for both pages
-            self._asked["path"] = state
+            self._asked["path"], self._refused = state, False
             self._panel.ask(
                 GetLensPath(position=self.position, token=self.token), self._on_path, slot="path",
-                on_error=lambda _error: self._asked.pop("path", None),
+                on_error=lambda _error: self._no_path(),
             )  # fmt: skip
         if self.tabs.key() == "terms" and self._asked.get("terms") != state:
             self._asked["terms"] = state
@@ -204,6 +224,12 @@ class TokenView(QWidget):
                 GetLensTerms(position=self.position, token=self.token), self._on_terms, slot="terms",
                 on_error=lambda _error: self._asked.pop("terms", None),
             )  # fmt: skip
+        self._show_words()
+
+    def _no_path(self) -> None:
+        """The engine could not say, which the panel tells."""
+        self._asked.pop("path", None)
+        self._refused = True
         self._show_words()
 
     def _on_path(self, reply: LensPathReply, arrays: Arrays) -> None:
@@ -264,7 +290,7 @@ class TokenView(QWidget):
             self.words.set_parts([*name, words, figures], [name[0], ("  ", "text"), words, figures], [words, figures],
                                  [figures])  # fmt: skip
         else:
-            self.words.set_parts([])
+            self.words.set_parts([(tr("computing …"), "secondary")] if self._text and not self._refused else [])
 
     def _depth_of(self, bar: int) -> int:
         """The depth a bar of the contributions leads to."""

@@ -88,12 +88,16 @@ def _paint_frames(painter: QPainter, grid: LensGrid, depths: Span, positions: Sp
 
 def axis_labels(grid: LensGrid, positions: Span) -> list[tuple[int, QRectF, str]]:
     """The tokens at the top that have room: position, place and text, cut where the next one begins. One that the edge
-    would cut is left out."""
+    would cut is left out. Where not every column has a label, those that are pointed at or chosen have theirs, and the
+    others stay clear of them."""
     pointed, (width, _) = grid.hovered or grid.chosen, grid.cell_size()
     step = max(1, int(np.ceil(grid.theme.px(CELL_WIDTH) * WORD_WIDTH / width)))
     edge, free = float(grid.viewport().width()), grid.side_room
-    found: list[tuple[int, QRectF, str]] = []
+    found = _named_labels(grid, positions, width * step - 2 * PADDING) if step > 1 else []
+    named, taken = {position for position, _, _ in found}, [_spaced(room) for _, room, _ in found]
     for position in range(-(-positions[0] // step) * step, positions[1], step):
+        if position in named:
+            continue
         bold = position in {pointed[1] if pointed else None, grid.linked}
         metrics = QFontMetricsF(grid.theme.font("mono_small", bold=bold))
         share = width * step - 2 * PADDING
@@ -103,11 +107,36 @@ def axis_labels(grid: LensGrid, positions: Span) -> list[tuple[int, QRectF, str]
             room.setRight(edge)
             room.setLeft(min(room.left(), max(edge - needed - 1, free)))
         room.setRight(min(room.right(), edge))
-        if room.width() + 0.5 >= min(needed, share):
+        drawn = QRectF(room.left(), 0, min(needed, room.width()), room.height())
+        if room.width() + 0.5 >= min(needed, share) and not any(drawn.intersects(other) for other in taken):
             text = metrics.elidedText(grid.axis[position], Qt.TextElideMode.ElideRight, room.width())
             found.append((position, room, text))
-            free = room.left() + min(needed, room.width()) + PADDING
+            free = drawn.right() + PADDING
+    return sorted(found, key=lambda label: label[0])
+
+
+def _named_labels(grid: LensGrid, positions: Span, most: float) -> list[tuple[int, QRectF, str]]:
+    """Labels at most so many px wide of the columns pointed at here, chosen, pointed at elsewhere, in that order: one
+    that would lie on another is left out."""
+    cells, pointed = (grid.hovered, grid.chosen), grid.hovered or grid.chosen
+    found: list[tuple[int, QRectF, str]] = []
+    for position in dict.fromkeys([*(cell[1] for cell in cells if cell is not None), grid.linked]):
+        if position is None or position not in range(*positions):
+            continue
+        bold = position in {pointed[1] if pointed else None, grid.linked}
+        metrics = QFontMetricsF(grid.theme.font("mono_small", bold=bold))
+        text = metrics.elidedText(grid.axis[position], Qt.TextElideMode.ElideRight, most)
+        needed = metrics.horizontalAdvance(text) + 1
+        left = min(grid.cell_rect(0, position).left() + PADDING, grid.viewport().width() - needed)
+        room = QRectF(max(left, grid.side_room), 0, needed, grid.head_room)
+        if not any(_spaced(other).intersects(room) for _, other, _ in found):
+            found.append((position, room, text))
     return found
+
+
+def _spaced(room: QRectF) -> QRectF:
+    """A label with what stays free beside it."""
+    return room.adjusted(-PADDING, 0, PADDING, 0)
 
 
 def _paint_axis(painter: QPainter, grid: LensGrid, positions: Span) -> None:

@@ -347,3 +347,25 @@ def test_an_answer_that_comes_when_the_path_is_shorter_already_is_taken_in(qtbot
     arrays: Arrays = {"ids": zeros, "p": np.zeros(columns, np.float32), "entropy": np.zeros(columns, np.float32)}
     take(LensPart(depth=2, pieces=("x",) * columns), arrays)
     assert not panel.readout.text()
+
+
+def test_another_prompt_s_token_is_cleared_until_its_own_numbers_are_there(qtbot: QtBot, tmp_path: Path) -> None:
+    """The chart of the previous prompt's token stood there for a second and a half as if it were this one's."""
+    panel, bench = shown(qtbot, tmp_path)
+    token = panel.token
+    QTest.mouseClick(token.tabs._segments["terms"], LEFT)
+    qtbot.waitUntil(lambda: token.path is not None and token.terms is not None and panel.settled)
+    bench.step()
+    qtbot.waitUntil(lambda: panel.grid.n_positions == len(bench.session.path_tokens()) and panel.settled)
+    assert token.path is not None and token.terms is not None  # a step leaves the text before it as it was
+    bench.engine.held = True
+    bench.run(random_ids(20, seed=5))
+    qtbot.waitUntil(lambda: panel.grid.n_positions == 20)
+    assert token.path is None and token.terms is None and not token.tables()
+    assert not token.plot.lines and not token.path_table.rows and not token.terms_table.rows
+    assert token.words.text() == "computing …"
+    bench.engine.held = False
+    bench.engine.release()
+    qtbot.waitUntil(lambda: token.path is not None and token.terms is not None)
+    assert token.path is not None and token.words.text().startswith(token.path[0].piece)
+    assert token.plot.lines and token.path_table.rows and token.terms_table.rows

@@ -162,7 +162,9 @@ def test_the_edge_cuts_no_token_of_the_axis(qtbot: QtBot, tmp_path: Path, scale:
     grid.axis = ["⟨E8⟩", "··surprisingly", "·a"] * 80
     for value in range(grid.horizontalScrollBar().maximum() + 1):
         grid.horizontalScrollBar().setValue(value)
+        grid.chosen, chosen = None, grid.chosen  # whose label stands out of line
         labels = axis_labels(grid, grid.in_sight()[1])
+        grid.chosen = chosen
         step = labels[1][0] - labels[0][0]
         assert [position for position, _, _ in labels] == [labels[0][0] + i * step for i in range(len(labels))]
         assert labels[0][0] - grid.in_sight()[1][0] < step  # all there is room for
@@ -173,6 +175,35 @@ def test_the_edge_cuts_no_token_of_the_axis(qtbot: QtBot, tmp_path: Path, scale:
             whole = text == grid.axis[position] and metrics.horizontalAdvance(text) <= room.width() + 0.5
             assert whole or room.width() >= step * grid.cell_size()[0] - 2 * PADDING - 0.01, (value, text)
     assert step > 1  # or nothing would be cut
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_the_chosen_column_is_named_where_not_all_are(qtbot: QtBot, tmp_path: Path, scale: float) -> None:
+    """In the overview of a long text the label over it was its neighbour's."""
+    panel, bench = shown(qtbot, tmp_path, made(n_layers=20), n=237)
+    grid = panel.grid
+    panel.ctx.theme.set_text_scale(scale)
+    grid.set_overview(overview=True)
+    settled(qtbot, panel, bench)
+    grid.axis = ["·a", "··surprisingly", "·the"] * 79
+    dropped = 0
+    for position in range(*grid.in_sight()[1]):
+        grid.set_chosen((20, position))
+        labels = axis_labels(grid, grid.in_sight()[1])
+        assert [found for found, _, _ in labels] == sorted({found for found, _, _ in labels})
+        room, text = next((room, text) for found, room, text in labels if found == position)
+        assert text[:3] == grid.axis[position][:3] and room.left() >= grid.side_room
+        assert room.right() <= grid.viewport().width() and abs(room.left() - grid.cell_rect(0, position).left()) < 120
+        metrics = QFontMetricsF(grid.theme.font("mono_small", bold=True))
+        for other, place, words in labels:
+            drawn = min(place.width(), QFontMetricsF(grid.theme.font("mono_small")).horizontalAdvance(words))
+            ends = place.left() + drawn <= room.left() or place.left() >= room.left() + metrics.horizontalAdvance(text)
+            assert other == position or ends
+        grid.chosen = None
+        plain = {found for found, _, _ in axis_labels(grid, grid.in_sight()[1])}
+        grid.set_chosen((20, position))
+        dropped += len(plain - {found for found, _, _ in labels})
+    assert dropped  # or there was no neighbour in its way
 
 
 def test_layers_that_are_known_in_part_are_said_to_be_under_way(qtbot: QtBot, tmp_path: Path) -> None:
