@@ -114,6 +114,12 @@ class Axis:
             return self.longest(math.inf, count, ruler=False) + 8
         return (line - 1) / math.sin(math.radians(self.slant)) if self._slanted else line - 1
 
+    def apart(self, piece: str, other: str, count: int) -> float:
+        """Px between the middles of two labels at least: numbers lie one beside the other, as long as they are."""
+        if not self.counts:
+            return self.spacing(count)
+        return sum(self.bold_metrics.horizontalAdvance(text) for text in (piece, other)) / 2 + 8
+
     def size_over(self, longest: float) -> tuple[float, float]:
         """Of a top axis: height over the matrix, and overhang at its right, of labels of that length, px."""
         if self.counts:
@@ -135,7 +141,7 @@ class Axis:
         if extent <= 0 or count <= 0:
             return []
         pitch = length / extent
-        spacing, step = self.spacing(count), self.step(pitch, count)
+        step = self.step(pitch, count)
         first = math.ceil((start - 0.5) / step - 1e-9) * step
         found = []
         for index in range(max(first, 0), min(count, math.floor(start + extent - 0.5 + 1e-9) + 1), step):
@@ -145,8 +151,9 @@ class Axis:
         kept = self.always
         if step > 1 and kept is not None and kept < count and start - 0.5 <= kept <= start + extent - 0.5 + 1e-9:
             centre, number = origin + (kept + 0.5 - start) * pitch, self.number(kept) if self.named else ""
-            found = [label for label in found if abs(label.centre - centre) >= spacing]
-            found.append(Label(index=kept, centre=centre, piece=self.word(kept), ruler=True, number=number))
+            word = self.word(kept)
+            found = [label for label in found if abs(label.centre - centre) >= self.apart(label.piece, word, count)]
+            found.append(Label(index=kept, centre=centre, piece=word, ruler=True, number=number))
         return found
 
     def paint(self, painter: QPainter, labels: Sequence[Label], edge: float, room: float) -> None:

@@ -85,13 +85,18 @@ def bold_labels(heat: HeatMap) -> tuple[list[Label], list[Label]]:
         return found
     linked = heat.linked_cells(heat.linked) if heat.linked is not None and heat.hovered is None else (None, None)
     cell = heat.hovered or heat.selected or (None, None)
-    for at, axis in enumerate((heat.row_axis, heat.col_axis)):
+    for at in (0, 1):
         for index in (linked[at], cell[at]):
             label = _bold_label(heat, index, rows=at == 0) if index is not None else None
-            spacing = axis.spacing(heat.shape[at])
-            if label is not None and all(abs(label.centre - other.centre) >= spacing for other in found[at]):
+            if label is not None and not any(touch(heat, label, other, rows=at == 0) for other in found[at]):
                 found[at].append(label)
     return found
+
+
+def touch(heat: HeatMap, label: Label, other: Label, *, rows: bool) -> bool:
+    """Whether two labels of an axis stand closer than they may."""
+    axis, count = (heat.row_axis, heat.shape[0]) if rows else (heat.col_axis, heat.shape[1])
+    return abs(other.centre - label.centre) < axis.apart(label.piece, other.piece, count)
 
 
 def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
@@ -220,7 +225,7 @@ def _paint_label(painter: QPainter, heat: HeatMap, label: Label, *, rows: bool) 
     painter.setBrush(heat.theme.palette.panel)
     for other in axis_labels(heat)[0 if rows else 1]:
         away = abs(other.centre - label.centre)
-        touches = label.ruler and away < spacing
+        touches = label.ruler and touch(heat, label, other, rows=rows)
         if touches or (away < 2 * spacing and axis.outline(other, edge, room, margin=near).intersects(outline)):
             painter.drawPolygon(axis.outline(other, edge, room, margin=whole))
     axis.paint_hovered(painter, label, edge, room)
