@@ -157,7 +157,7 @@ class CandidateTable(QTableView):
         self._kept: frozenset[int] = frozenset()
         self._model = CandidateModel(self)
         self.setModel(self._model)
-        self.setItemDelegate(CellDelegate(theme, self, padding=PADDING))
+        self.setItemDelegate(CellDelegate(theme, self, padding=PADDING, flowing=TOKEN))
         self.setHorizontalHeader(SwatchHeader(theme, {BAR: "ghost", RAW: "ghost", FINAL: "accent"}, self))
         dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)

@@ -20,6 +20,8 @@ LABEL_ROOM = 96.0
 """Px a token on an axis may take at 100 % text; longer ones are elided."""
 LEAST_ROOM = 30.0
 """Px at 100 % text a token at the top has however low the matrix is: under it nothing of it would be left."""
+CELLS_LEAST = 200.0
+"""Px at 100 % text of cells beside which tokens of the rows take more than their share."""
 BAR_LENGTH, BAR_SHORT = 96.0, 48.0
 READOUT_LEAST, READOUT_BRIEF, READOUT_KEYED = 356.0, 280.0, 300.0
 """Px at 100 % text of the readout beside a bar of full length, and beside a short one: two tokens and a value; and
@@ -154,9 +156,13 @@ def _place(
         col_room = min(most, max(over, least))
         left, top, overhang = 1.0, 1.0, beside
         if options.axes:
-            left = math.ceil(axes[0].longest(row_room, shape[0], ruler=rulers[0]) + GAP + 2)
             height, overhang = axes[1].size_over(axes[1].longest(col_room, shape[1], ruler=rulers[1]))
             top, overhang = math.ceil(height), max(overhang, beside)
+            if options.tokens == "rows":  # which are told apart before cells are wider than they need be
+                number = axes[0].longest(0.0, shape[0], ruler=rulers[0])
+                spare = rect.width() - max(overhang, 2.0) - number - GAP - 3 - CELLS_LEAST * theme.text_scale
+                row_room = min(most, max(row_room, spare))
+            left = math.ceil(axes[0].longest(row_room, shape[0], ruler=rulers[0]) + GAP + 2)
         room = QRectF(rect.left() + left, rect.top() + top, 0, 0)
         room.setRight(max(rect.right() - max(overhang, 2.0), room.left() + 8))
         room.setBottom(max(bottom - margin, room.top() + 8))

@@ -121,10 +121,11 @@ class CellDelegate(QStyledItemDelegate):
 
     PADDING = 5
 
-    def __init__(self, theme: Theme, parent: QTableView, *, padding: int = PADDING) -> None:
-        """`padding`: px at either side of a cell's text."""
+    def __init__(self, theme: Theme, parent: QTableView, *, padding: int = PADDING, flowing: int | None = None) -> None:
+        """`padding`: px at either side of a cell's text. `flowing`: a column whose text at the left goes on into what
+        the figure of the next one leaves blank."""
         super().__init__(parent)
-        self._theme, self._padding = theme, padding
+        self._theme, self._padding, self._flowing = theme, padding, flowing
         self._table = parent
         self._faces: dict[tuple[bool, bool], _Face] = {}
         theme.changed.connect(self._restyle)
@@ -161,20 +162,46 @@ class CellDelegate(QStyledItemDelegate):
         if look.bars is not None:
             self._paint_bars(painter, rect.adjusted(2, 0, -2, 0), look.bars)
             return
-        if not look.text:
+        if column and column - 1 == self._flowing and not self._table.isColumnHidden(column - 1):
+            before = index.model().index(index.row(), column - 1)
+            self._draw(painter, rect.adjusted(-self._table.columnWidth(column - 1), 0, -rect.width(), 0), before, rect)
+        if look.text:
+            self._draw(painter, rect, index, rect)
+
+    def shown(self, index: Index, width: float) -> tuple[str, float]:
+        """The text of a cell `width` px wide, cut where it has no room, and its px."""
+        look, following = self._look(index), index.column() + 1
+        face, room = self._face(look.mono, look.strong), width - 2 * self._padding
+        long = face.width(look.text)
+        if long > room + 1 and index.column() == self._flowing and not self._table.isColumnHidden(following):
+            beside = self._look(index.model().index(index.row(), following))
+            taken = self._face(beside.mono, beside.strong).width(beside.text) + 3 * self._padding
+            room += max(0.0, self._table.columnWidth(following) - taken)
+        if long <= room + 1:
+            return look.text, long
+        text = face.metrics.elidedText(look.text, Qt.TextElideMode.ElideRight, room + 1)
+        return text, face.width(text)
+
+    def _draw(self, painter: QPainter, rect: QRectF, index: Index, within: QRectF) -> None:
+        """A cell's text, or as much of it as lies in `within`: each cell draws what lies on it."""
+        look, model = self._look(index), index.model()
+        assert isinstance(model, LookModel)
+        face, (text, width) = self._face(look.mono, look.strong), self.shown(index, rect.width())
+        flows = index.column() == self._flowing and rect.left() + self._padding + width > rect.right()
+        if within != rect and not flows:
             return
-        face, room = self._face(look.mono, look.strong), rect.width() - 2 * self._padding
         painter.setFont(face.font)
-        painter.setPen(getattr(colours, look.voice))
-        text, width = look.text, face.width(look.text)
-        if width > room + 1:
-            text = face.metrics.elidedText(text, Qt.TextElideMode.ElideRight, room + 1)
-            width = face.width(text)
-        at_left = model.side(column) == Qt.AlignmentFlag.AlignLeft
+        painter.setPen(getattr(self._theme.palette, look.voice))
+        at_left = model.side(index.column()) == Qt.AlignmentFlag.AlignLeft
         if not at_left and rect.right() > self._table.viewport().width() + 1:
             return  # the end of a figure that is out of sight: what is left of it would be another figure
         x = rect.left() + self._padding if at_left else rect.right() - self._padding - width
+        if flows:
+            painter.save()
+            painter.setClipRect(within, Qt.ClipOperation.IntersectClip)
         painter.drawText(QPointF(x, rect.top() + (rect.height() - face.height) / 2 + face.ascent), text)
+        if flows:
+            painter.restore()
 
     def _paint_bars(self, painter: QPainter, inside: QRectF, bars: tuple[tuple[float, str], ...]) -> None:
         painter.save()

@@ -227,3 +227,22 @@ def test_a_row_that_is_kept_has_its_label_and_none_touch(qtbot: QtBot, qapp: QAp
     assert kept in [label.index for label in labels]
     spacing = heat.row_axis.spacing(19)
     assert all(b.centre - a.centre >= spacing for a, b in pairwise(labels))
+
+
+@pytest.mark.parametrize(("width", "told"), [(240, False), (320, True), (340, True), (900, True)])
+def test_tokens_beside_the_rows_are_whole_where_the_cells_keep_200_px(
+    qtbot: QtBot, qapp: QApplication, width: int, told: bool
+) -> None:
+    """Two special tokens that begin alike are cut to the same."""
+    del qapp
+    heat = HeatMap(Theme("light"), "Map", options=Options(square=False, tokens="rows", readout=False))
+    qtbot.addWidget(heat)
+    heat.set_shape(40, 48)
+    heat.set_axis_tokens(["‹|im_start|›", "‹|im_end|›"] * 20, [])
+    for height in (110, 700):
+        heat.resize(width, height)
+        heat.resizeEvent(QResizeEvent(heat.size(), heat.size()))
+        geometry, longest = heat.geometry_now(), heat.row_axis.metrics.horizontalAdvance("‹|im_start|›")
+        assert (geometry.row_room >= longest) == told
+        assert geometry.area.width() >= (200 if told else 0.6 * width)
+        assert geometry.area.right() <= width

@@ -31,6 +31,7 @@ from app.widgets.cdf_plot import MARK, CdfPlot
 from app.widgets.mapping import Linear
 from app.widgets.slider_row import SliderRow, TravelSlider
 from app.widgets.swatch_header import SwatchHeader
+from app.widgets.table_style import CellDelegate
 from model.protocol.values import Candidate
 
 
@@ -142,6 +143,42 @@ def test_every_column_has_its_place_in_the_standard_layout(
     assert shown.columnWidth(BAR) >= theme.px(BAR_STUB)
     token = QFontMetricsF(theme.font("mono")).horizontalAdvance("·explanation") + 2 * PADDING
     assert shown.columnWidth(TOKEN) >= (token if logits[0] > 0 else theme.px(TOKEN_TIGHT))
+
+
+def test_a_token_goes_on_into_the_blank_before_a_short_id(qtbot: QtBot, theme: Theme) -> None:
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.resize(290, 230)
+    shown.show()
+    rows = [
+        Candidate(id=token, piece=piece, rank=rank, logit=29.6 - rank, p_raw=0.1, p=0.0)
+        for rank, (token, piece) in enumerate(
+            [(2, "‹|im_end|›"), (1, "‹|im_start|›"), (43_001, "‹|im_start|›"), (5, "x"), (5, "‹|im_start|› and more")]
+        )
+    ]
+    shown.set_candidates(rows)
+    model, cells = shown.model(), shown.itemDelegate()
+    assert isinstance(cells, CellDelegate)
+    room = shown.columnWidth(TOKEN)
+    said = [cells.shown(model.index(row, TOKEN), room)[0] for row in range(5)]
+    assert said[1] == "‹|im_start|›"
+    assert cells.shown(model.index(1, TOKEN), room)[1] > room, "or it has room anyway"
+    assert said[2].endswith("…") and len(said[4]) > len(said[2])
+    metrics = QFontMetricsF(theme.font("table"))
+    for row in range(5):
+        width = cells.shown(model.index(row, TOKEN), room)[1]
+        figure = metrics.horizontalAdvance(model.index(row, ID).data())
+        assert PADDING + width + PADDING <= room + shown.columnWidth(ID) - figure - PADDING + 1
+
+    def inked(row: int) -> bool:
+        """Whether anything is drawn on the blank of an id's cell."""
+        cell = shown.visualRect(model.index(row, ID))
+        picture = shown.viewport().grab(QRect(cell.left(), cell.top(), 8, cell.height())).toImage()
+        return len({picture.pixel(x, y) for x in range(picture.width()) for y in range(picture.height())}) > 1
+
+    assert [inked(row) for row in (1, 3)] == [True, False]
+    shown.selectRow(1)
+    assert inked(1)
 
 
 def test_a_token_that_is_looked_for_shows_its_raw_figure(qtbot: QtBot, theme: Theme) -> None:
