@@ -38,7 +38,7 @@ class BranchTree(QWidget):
         self._places: tuple[Place, ...] = ()
         self._path: frozenset[int] = frozenset()
         self._current = -1
-        self._low, self._lanes, self._steps = False, 1, 1
+        self._low, self._lanes, self._steps, self._branch = False, 1, 1, 1
         self.chosen: int | None = None
         """The node that the arrows have come to; None: the current one."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -46,8 +46,10 @@ class BranchTree(QWidget):
         self.setAccessibleName(tr("Branches"))
         theme.changed.connect(self.update)
 
-    def set_tree(self, nodes: Mapping[int, Node], n_prompt: int, path: tuple[int, ...], current: int) -> None:
-        """Shows a run's tree; hides itself while there is one branch only."""
+    def set_tree(self, nodes: Mapping[int, Node], n_prompt: int, path: tuple[int, ...], current: int,
+                 ahead: int = -1) -> None:  # fmt: skip
+        """Shows a run's tree; hides itself while there is one branch only. `ahead`: the last node of the branch that
+        was left by going back along it, -1 for none."""
         if nodes != self._nodes:
             self._nodes = dict(nodes)
             self._places = lay_out(nodes, n_prompt)
@@ -57,6 +59,8 @@ class BranchTree(QWidget):
         if current != self._current or self.chosen not in nodes:
             self.chosen = None
         self._path, self._current = frozenset(path), current
+        end = ahead if ahead >= 0 else current
+        self._branch = next((place.lane for place in self._places if place.node == end), 0) + 1
         self.setVisible(self.lanes > 1)
         self._describe()
         self.update()
@@ -72,6 +76,10 @@ class BranchTree(QWidget):
     def lanes(self) -> int:
         """How many branches there are."""
         return self._lanes
+
+    def branch_words(self) -> str:
+        """Which branch of how many the run is on."""
+        return tr("branch {n} of {all}", n=self._branch, all=self.lanes)
 
     def height_as(self, *, low: bool) -> int:
         """Px it takes in a line of text, or below one."""
@@ -96,7 +104,7 @@ class BranchTree(QWidget):
         points = {place.node: self.point(place) for place in self._places}
         root, dot = QPointF(MARGIN, self._middle(0)), min(DOT, self._lane * 0.4, max(self._gap * 0.42, 1.2))
         for on_path in (False, True):
-            painter.setPen(QPen(colours.amber if on_path else colours.ghost, 1.5))
+            painter.setPen(QPen(colours.amber if on_path else colours.secondary, 1.5))
             for place in self._places:
                 if (place.node in self._path) is on_path:
                     start, end = points.get(place.parent, root), points[place.node]
@@ -106,7 +114,7 @@ class BranchTree(QWidget):
         half = min(4.0, dot + 0.5)
         painter.drawRoundedRect(QRectF(root.x() - half, root.y() - half, 2 * half, 2 * half), 2, 2)
         for place in self._places:
-            painter.setBrush(colours.amber if place.node in self._path else colours.ghost)
+            painter.setBrush(colours.amber if place.node in self._path else colours.secondary)
             painter.drawEllipse(points[place.node], dot, dot)
         if self._current in points:
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -150,10 +158,8 @@ class BranchTree(QWidget):
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             place = self._at(QPointF(event.pos()))
-            if place is None:
-                QToolTip.hideText()
-            else:
-                QToolTip.showText(event.globalPos(), plain_tip(self._words(place)), self)
+            words = self.branch_words() if place is None else self._words(place)
+            QToolTip.showText(event.globalPos(), plain_tip(words), self)
             return True
         return super().event(event)
 
@@ -181,9 +187,8 @@ class BranchTree(QWidget):
         return next((node for node in (self.chosen, self._current, *sorted(known)[:1]) if node in known), None)
 
     def _describe(self) -> None:
-        branches = tr("{n} branches", n=self.lanes)
         chosen = next((place for place in self._places if place.node == self.chosen), None)
-        self.setAccessibleDescription(branches if chosen is None else self._words(chosen))
+        self.setAccessibleDescription(self.branch_words() if chosen is None else self._words(chosen))
 
     def _at(self, where: QPointF) -> Place | None:
         near = min(self._places, key=lambda place: (self.point(place) - where).manhattanLength(), default=None)

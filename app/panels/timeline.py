@@ -34,7 +34,11 @@ ROOMY = 260
 CURVE, CURVE_LOW, CURVE_LEAST = 112, 58, 54
 LEAST_ROWS = 5
 """Of the table, before the curve is low and the branches stand in the line of steps."""
+TREE_LEAST = 120
+"""Px at 100 % text that the branches keep in the line of steps, or which of them it is stands in a tool tip only."""
 TOP, BOTTOM = 6, 6
+FIRST = 1000
+"""How much more of what is left over the curve takes than the table does, up to its height."""
 
 
 HELP = (
@@ -97,7 +101,7 @@ class TimelinePanel(Panel):
         sides = self.body.contentsMargins()
         self.body.setContentsMargins(sides.left(), TOP, sides.right(), BOTTOM)
         self.body.setSpacing(4)
-        self.body.addWidget(self.curve)
+        self.body.addWidget(self.curve, FIRST)
         self.body.addLayout(row)
         self.body.addWidget(self.tree)
         self.body.addWidget(self.table, 1)
@@ -128,7 +132,12 @@ class TimelinePanel(Panel):
         curve = curve_height(room - line, px)
         # A little of the curve before the last step is scrolled out of sight.
         over = self.body.minimumSize().height() - self.curve.minimumHeight() + curve - height
-        self.curve.setFixedHeight(max(curve - max(over, 0), px(CURVE_LEAST)))
+        curve = max(curve - max(over, 0), px(CURVE_LEAST))
+        # What only steps to come will need is the curve's until then, but nothing that it asks for.
+        rows = px(HEADER) + self.table.model().rowCount() * px(ROW) + 2 * self.table.frameWidth()
+        self.curve.setMinimumHeight(curve)
+        self.curve.setMaximumHeight(max(curve, room - line - max(rows, self.table.minimumHeight())))
+        self._say_step()
 
     def _place_tree(self, *, low: bool) -> None:
         """The branches in the line of steps, where a line of their own would leave too few steps, or under it."""
@@ -143,7 +152,6 @@ class TimelinePanel(Panel):
             line.removeWidget(tree)
             self.body.insertWidget(self.body.indexOf(self.table), tree)
         line.setStretch(0, 0 if low else 1)
-        self._say_step()
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done([token_table(self.ctx.session), step_table(self.ctx.session)])
@@ -156,10 +164,13 @@ class TimelinePanel(Panel):
         if session.run is None:
             return
         if changes & {Topic.RUN, Topic.NODE, Topic.PROMPT_STATS}:
-            self.tree.set_tree(session.nodes, session.n_prompt, session.run.path, session.current_node)
+            ahead = session.nodes_ahead()
+            self.tree.set_tree(
+                session.nodes, session.n_prompt, session.run.path, session.current_node, ahead[-1].id if ahead else -1
+            )
+            self._show_steps(session)
             self._fit_curve()
             self._show_curve(session)
-            self._show_steps(session)
         token = self.ctx.selection.hover_token
         if "hover_token" in changes:
             self.curve.set_hovered(token)
@@ -192,14 +203,18 @@ class TimelinePanel(Panel):
     def _show_steps(self, session: Session) -> None:
         rows = step_rows(session)
         self.table.set_rows(rows, session.current_node if session.run and session.run.path else session.n_prompt - 1)
-        self._say_step()
 
     def _say_step(self) -> None:
-        """Which step of how many; of how many branches, where there are some and they aren't drawn beside it."""
+        """Which step of how many, and on which branch where there are some and room for the words."""
         run, rows = self.ctx.session.run, self.table.model().rowCount()
         text = tr("step {n} of {all}", n=f"{len(run.path) if run else 0:,}", all=f"{max(rows - 1, 0):,}")
-        whole = f"{text} · {tr('{n} branches', n=self.tree.lanes)}" if self.tree.lanes > 1 else text
-        self.summary.setText(text if self._line.indexOf(self.tree) >= 0 else whole)
+        whole = f"{text} · {self.tree.branch_words()}" if self.tree.lanes > 1 else text
+        px, ends = self.ctx.theme.px, sum(button.width() for button in self._ends)
+        sides, gaps = self.body.contentsMargins(), (self._line.count() - 1) * self._line.spacing()
+        room = self.width() - sides.left() - sides.right() - ends - gaps - px(TREE_LEAST)
+        beside = self._line.indexOf(self.tree) >= 0
+        fits = not beside or self.summary.fontMetrics().horizontalAdvance(whole) <= room
+        self.summary.setText(whole if fits else text)
         self.summary.setToolTip(whole if whole != text else "")
 
     def _hover_step(self, step: int) -> None:

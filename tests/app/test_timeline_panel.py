@@ -122,7 +122,7 @@ def test_five_steps_are_seen_in_the_standard_layout_however_many_branches_there_
         assert tree.geometry().top() >= panel.curve.geometry().bottom()
         for place in tree._places:  # no branch is out of sight
             assert tree.rect().contains(tree.point(place).toPoint())
-        assert panel.summary.toolTip().endswith(f" · {branches} branches")
+        assert panel.summary.toolTip().endswith(f" · branch {branches} of {branches}")
         last = tree._places[-1]
         with qtbot.waitSignal(tree.nodeClicked) as clicked:
             QTest.mouseClick(tree, Qt.MouseButton.LeftButton, pos=tree.point(last).toPoint())
@@ -170,7 +170,52 @@ def test_the_line_of_steps_counts_a_branch_as_soon_as_it_is_drawn(qtbot: QtBot, 
         run.branch(first, next(token for token in random_ids(40) if token not in taken), GREEDY)
         bench.step()
         qtbot.waitUntil(partial(drawn, panel, branches))
-        assert panel.summary.text().endswith(f" · {branches} branches")
+        assert panel.summary.text().endswith(f" · branch {branches} of {branches}")
+    run.seek(run.state().path[0])  # the trunk of all, on the way of the third
+    bench.session.book.take(run.state())
+    bench.session.changed.emit(Topic.NODE)
+    qtbot.waitUntil(lambda: panel.summary.text().startswith("step 1 of") and panel.settled)
+    assert panel.summary.text().endswith(" · branch 3 of 3") == bool(bench.session.nodes_ahead())
+
+
+@pytest.mark.parametrize("width", [285, 500])
+def test_the_branches_beside_the_steps_are_named_where_there_is_room(qtbot: QtBot, tmp_path: Path, width: int) -> None:
+    bench, panel = shown(qtbot, tmp_path)
+    panel.resize(width, 219)
+    run = bench.run(random_ids(12), 9)
+    taken = {node.token_id for node in run.nodes.values()}
+    run.branch(run.state().path[1], next(token for token in random_ids(60) if token not in taken), GREEDY)
+    bench.step()
+    qtbot.waitUntil(lambda: drawn(panel, 2) and panel.tree.geometry().left() > panel.summary.geometry().right())
+    assert ("branch 2 of 2" in panel.summary.text()) == (width > 300)
+    assert panel.summary.shown() == panel.summary.text()
+    assert "branch 2 of 2" in panel.summary.toolTip() and panel.tree.accessibleDescription() == "branch 2 of 2"
+    assert panel.tree.width() >= 60
+    picture = panel.tree.grab().toImage()
+    colours = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
+    assert bench.ctx.theme.palette.secondary.name() in colours  # the branch that was left can be seen
+
+
+@pytest.mark.parametrize("height", [219, 420])
+def test_the_curve_has_the_height_that_no_step_needs_yet(qtbot: QtBot, tmp_path: Path, height: int) -> None:
+    bench, panel = shown(qtbot, tmp_path)
+    panel.resize(285, height)
+    bench.run(random_ids(12))
+    qtbot.waitUntil(lambda: panel.settled and panel.table.model().rowCount() == 1)
+    qtbot.waitUntil(lambda: seen_rows(panel) == 2 and panel.curve.height() == panel.curve.maximumHeight())
+    before = panel.curve.height()
+    assert before > CURVE_LOW + 2 * ROW  # the table has two rows at least
+    for step in range(1, 4):
+        bench.step()
+        qtbot.waitUntil(partial(stepped, panel, step + 1))
+        assert panel.table.verticalScrollBar().maximum() == 0
+        assert panel.curve.height() == max(before - (step - 1) * ROW, panel.curve.minimumHeight())
+    assert panel.curve.minimumHeight() <= CURVE  # or the panel could not be made lower
+
+
+def stepped(panel: TimelinePanel, rows: int) -> bool:
+    laid = panel.curve.height() == panel.curve.maximumHeight() and seen_rows(panel) >= rows
+    return laid and panel.settled and panel.table.model().rowCount() == rows
 
 
 def drawn(panel: TimelinePanel, branches: int) -> bool:
