@@ -62,8 +62,6 @@ class CandidateModel(SheetModel):
         self._largest = 1.0
         self.decimals = 4
         self.logit_decimals = 1
-        self.names_ghost = False
-        """Whether the bars' title says what the grey ones are, as the column of those figures would."""
 
     def set_candidates(self, rows: Sequence[Candidate], pick: int | None, among: Sequence[Candidate] = ()) -> None:
         """`pick`: the id the step's draw falls on. Bars are as long as among all of `among`."""
@@ -104,8 +102,7 @@ class CandidateModel(SheetModel):
         return 0 if parent.isValid() else len(_HEADERS)  # asked for every cell: not by translating all titles
 
     def titles(self) -> tuple[str, ...]:
-        names = {**dict(enumerate(_HEADERS)), BAR: "raw" if self.names_ghost else ""}
-        return tuple(tr(name) if name else "" for name in names.values())
+        return tuple(tr(name) if name else "" for name in _HEADERS)
 
     def side(self, column: int) -> Qt.AlignmentFlag:
         return Qt.AlignmentFlag.AlignLeft if column == TOKEN else Qt.AlignmentFlag.AlignRight
@@ -158,7 +155,7 @@ class CandidateTable(QTableView):
         self._model = CandidateModel(self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self, padding=PADDING, flowing=TOKEN))
-        self.setHorizontalHeader(SwatchHeader(theme, {BAR: "ghost", RAW: "ghost", FINAL: "accent"}, self))
+        self.setHorizontalHeader(SwatchHeader(theme, {RAW: "ghost", FINAL: "accent"}, self))
         dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)
         self.setAccessibleName(tr("Candidates for the next token"))
@@ -264,9 +261,6 @@ class CandidateTable(QTableView):
         ranks, ids = (max((getattr(row, name) for row in rows), default=0) for name in ("rank", "id"))
         logits = logit_decimals(max((abs(row.logit) for row in rows), default=0.0))
         room = self.viewport().width()
-        ghost = (
-            QFontMetrics(theme.font("hint")).horizontalAdvance(tr("raw")) + 11
-        )  # the bars' title, as its header pads it
 
         def needed(decimals: int, bar: int) -> dict[int, int]:
             digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len)}
@@ -284,7 +278,7 @@ class CandidateTable(QTableView):
 
         for decimals, unkept, bar, token in _FORMS:
             least, giving_way = theme.px(token), tuple(column for column in unkept if column not in self._kept)
-            widths = needed(decimals, max(theme.px(bar), ghost if RAW in giving_way else 0))
+            widths = needed(decimals, theme.px(bar))
             kept = sum(width for column, width in widths.items() if column not in giving_way)
             if room - kept >= least:
                 break
@@ -296,9 +290,6 @@ class CandidateTable(QTableView):
         if spare > 0:
             widths[BAR] += min(round(spare * 0.6), theme.px(82))
             fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in giving_way if c in hidden])
-        if self._model.names_ghost != (RAW in hidden):
-            self._model.names_ghost = RAW in hidden
-            self._model.headerDataChanged.emit(Qt.Orientation.Horizontal, BAR, BAR)
         whole_rows(self, header=theme.px(HEADER), row=theme.px(ROW))
         self._show_pick()
         height = theme.px(HEADER) - 3
