@@ -95,6 +95,7 @@ class MapGrid(QWidget):
             view.dress(dressed, brief=brief, nameless=nameless, shared=shared)
             x, y = column * (size.width() + GAP), row * (size.height() + ROW_GAP)
             view.setGeometry(QRect(x, y, size.width(), size.height()))
+            view.settle()
 
     def side_in(self, room: QSize) -> float:
         """Px of each matrix's side if all of this had that room."""

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, 
 from app.i18n import tr
 from app.notify import QUIET_CODES
 from app.panels.attention_copy import copy_cells
-from app.panels.attention_words import UNMASKED, value_name, view_text
+from app.panels.attention_words import UNMASKED, place_text, value_name, view_text
 from app.plain import tip as plain_tip
 from app.widgets.colour_bar import BarText, ColourBar, scale_brief, scale_words
 from app.widgets.elided_label import ElidedLabel
@@ -91,7 +91,7 @@ class MapView(QWidget):
         session, selection = self._ctx.session, self._ctx.selection
         self.view = self.pinned or selection.view
         self._title.setVisible(titled or self.pinned is not None)
-        self._label.setText(self._title_text())
+        self._label.set_forms(*self._title_forms())
         self.heat.setAccessibleName(tr("Attention matrix, {view}", view=view_text(self.view)))
         if session.run is None or not session.length:
             self.heat.clear()
@@ -165,11 +165,17 @@ class MapView(QWidget):
         is `shared` with others. `brief`: the title names its head in brief; `nameless`: the value is named by the stage
         in the title alone."""
         self._is_brief = brief
-        self._label.setText(self._title_text())
+        self._label.set_forms(*self._title_forms())
         self.heat.set_options(options)
         self._value.setVisible(not options.readout)
         self._named.setVisible(not options.readout and not nameless)
         self._bar.setVisible(not options.bar and not shared)
+
+    def settle(self) -> None:
+        """Shares out its room at once: in a turn of its own the title would be cut for as long as others take."""
+        for layout in (self.layout(), self._title.layout()):
+            if layout is not None:
+                layout.activate()
 
     def fit_in(self, room: QSize, options: Options, *, shared: bool = False) -> Fit:
         """How it would stand in a view of that size with a title; of no size where title or readout have no room for
@@ -243,6 +249,10 @@ class MapView(QWidget):
         if brief is None and self._is_brief:  # what unpins it says as much
             return text
         return tr("pinned · {view}", view=text) if pinned or (pinned is None and self.pinned is not None) else text
+
+    def _title_forms(self) -> tuple[str, ...]:
+        """The title, and what stands for it where it has no room: its head's number goes last."""
+        return (self._title_text(), view_text(self.view, brief=True), place_text(self.view, brief=True))
 
     def title_width(self, options: Options, *, brief: bool, nameless: bool = False, shared: bool = False) -> int:
         """Px of width of a pinned one's title with all that it has to show: of all maps the widest."""

@@ -75,9 +75,13 @@ def head_text(head: Head) -> str:
 
 def view_text(view: HeadView, *, brief: bool = False) -> str:
     """A view in a line: "Layer 13 · Head 8 · weights"; brief: "L13 H8 · weights"."""
+    return f"{place_text(view, brief=brief)} · {dict(stage_items())[view.stage]}"
+
+
+def place_text(view: HeadView, *, brief: bool = False) -> str:
+    """Where a view looks: "Layer 13 · Head 8"; brief: "L13 H8"."""
     layer, head = layer_text(view.layer), head_text(view.head)
-    place = f"{layer} · {head}"
-    if brief:
-        named = head if isinstance(view.head, str) else f"H{view.head}"
-        place = f"{layer} · {named}" if isinstance(view.layer, str) else f"L{view.layer} {named}"
-    return f"{place} · {dict(stage_items())[view.stage]}"
+    if not brief:
+        return f"{layer} · {head}"
+    named = head if isinstance(view.head, str) else f"H{view.head}"
+    return f"{layer} · {named}" if isinstance(view.layer, str) else f"L{view.layer} {named}"

@@ -8,12 +8,29 @@ from PySide6.QtWidgets import QLabel, QSizePolicy
 
 
 class ElidedLabel(QLabel):
-    """Plain text that gives way: elided where there is no room, whole in its tool tip."""
+    """Plain text that gives way: said in brief, then elided where there is no room, whole in its tool tip."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(text)
+        self._briefer: tuple[str, ...] = ()
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+
+    def set_forms(self, text: str, *briefer: str) -> None:
+        """The text, and what stands for it where it has no room, ever shorter."""
+        self._briefer = briefer
+        self.setText(text)
+        self.update()
+
+    def shown(self) -> str:
+        """What there is room for: the last form cut, where not even that fits."""
+        metrics, room = self.fontMetrics(), self.width()
+
+        def cut(text: str) -> str:
+            return "\n".join(metrics.elidedText(line, Qt.TextElideMode.ElideRight, room) for line in text.split("\n"))
+
+        forms = (self.text(), *self._briefer)
+        return next((form for form in forms if cut(form) == form), cut(forms[-1]))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(20, super().minimumSizeHint().height())
@@ -21,6 +38,4 @@ class ElidedLabel(QLabel):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
-        metrics, lines = self.fontMetrics(), self.text().split("\n")
-        text = "\n".join(metrics.elidedText(line, Qt.TextElideMode.ElideRight, self.width()) for line in lines)
-        painter.drawText(self.rect(), self.alignment() | Qt.AlignmentFlag.AlignVCenter, text)
+        painter.drawText(self.rect(), self.alignment() | Qt.AlignmentFlag.AlignVCenter, self.shown())

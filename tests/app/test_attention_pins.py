@@ -7,15 +7,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.panels.attention import AttentionPanel
 from app.panels.attention_map import MapView
+from app.panels.attention_words import view_text
 from app.theme import Theme
 from app.widgets.colour_bar import ColourBar
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap_axes import STEEP
 from app.widgets.heatmap_boundary import words_place
 from app.widgets.heatmap_layout import Options
@@ -403,3 +405,34 @@ def test_empty_squares_say_why_until_the_first_heads_come(qtbot: QtBot, bench: B
     assert not grid.blank
     assert not note.isVisible()
     assert grid.geometry() == place, "nothing moves when it goes"
+
+
+def test_a_title_is_said_in_brief_before_its_heads_number_is_cut(qtbot: QtBot, bench: Bench) -> None:
+    panel = with_pins(qtbot, bench, (1360, 800), 4)
+    [title] = [label for label in panel.pinned[0].findChildren(ElidedLabel) if "Head" in label.text()]
+    said = []
+    for width in range(title.sizeHint().width() + 10, 20, -1):
+        title.resize(width, title.height())
+        if title.shown() not in said:
+            said.append(title.shown())
+    brief = "L0 H1 · weights"
+    assert said[:3] == [f"pinned · {view_text(panel.pinned[0].view)}", brief, "L0 H1"]
+    assert all(cut.endswith("…") for cut in said[3:])
+
+
+def test_titles_have_their_room_with_the_resize(qtbot: QtBot, bench: Bench) -> None:
+    """They were cut until all that the resize had set off was done."""
+    panel = with_pins(qtbot, bench, (751, 504), 4)
+    dressed = set()
+    for height in range(300, 700, 40):
+        panel._maps.resize(QSize(720, height))  # no event is worked through after it
+        dressed.add(panel.main.heat.options.readout)
+        for view in panel.maps():
+            [label] = view.findChildren(ElidedLabel)
+            title = label.parentWidget()
+            layout = title.layout() if title is not None else None
+            assert title is not None and layout is not None
+            width = label.width()
+            layout.activate()
+            assert (title.width(), label.width()) == (view.width(), width)
+    assert len(dressed) == 2, "the value goes into the title and out of it"
