@@ -14,7 +14,7 @@ from pathlib import Path
 from PySide6.QtGui import QImage
 
 ROOT = Path(__file__).resolve().parent.parent
-QUALITY = 85
+QUALITY = 78
 MOST_BYTES = 150_000
 
 
