@@ -106,9 +106,10 @@ def _download(wheel: WheelSource, directory: Path, progress: Progress, check_can
 
 def _bytes_under(directory: Path) -> int:
     total = 0
-    for path in directory.rglob("*"):
-        with contextlib.suppress(OSError):  # pip renames files while we look
-            total += path.lstat().st_size
+    for folder, _, names in os.walk(directory):  # past what cannot be listed: pip renames and removes while we look
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(folder, name).lstat().st_size
     return total
 
 

