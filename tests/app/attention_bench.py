@@ -367,4 +367,4 @@ def settled(qtbot: QtBot, panel: AttentionPanel, bench: Bench) -> None:
         heat = panel.main.heat
         return not bench.engine.waiting and bool(heat.tiles) and panel.settled
 
-    qtbot.waitUntil(done)
+    qtbot.waitUntil(done, timeout=4000)
