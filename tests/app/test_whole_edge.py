@@ -120,13 +120,16 @@ def test_panels_in_large_text_show_whole_rows(live: Application, qtbot: QtBot) -
     live.settings.update(text_scale=2.0)
     live.window.resize(1400, 965)  # a little less, and two panels of a column are tabs
     qtbot.wait(700)
-    scrolled = set[str]()
-    for name in ("prompt", "timeline", "sampling"):
+    for name in ("prompt", "sampling", "timeline"):
+        if name == "timeline":  # which just has its height: the prompt takes of it
+            above, below = (live.window.docks[each] for each in ("prompt", name))
+            heights = [above.height() + 140, below.height() - 140]
+            live.window.area.resizeDocks([above, below], heights, Qt.Orientation.Vertical)
+            qtbot.wait(300)
         dock = live.window.docks[name]
         scroller, panel = dock.scroller, dock.panel
         view = scroller.viewport()
-        if panel.height() > view.height():
-            scrolled.add(name)
+        assert panel.height() > view.height(), name  # it is scrolled: else there is nothing to see to
         for value in (0, scroller.verticalScrollBar().maximum()):
             scroller.verticalScrollBar().setValue(value)
             qtbot.wait(60)
@@ -140,7 +143,6 @@ def test_panels_in_large_text_show_whole_rows(live: Application, qtbot: QtBot) -
                 rows = [table.rowViewportPosition(row) + inside for row in range(table.model().rowCount())]
                 seen = min(bottom, inside + table.viewport().height())
                 assert not any(top + 3 < seen < top + table.rowHeight(0) - 1 for top in rows if top >= inside), name
-    assert {"prompt", "sampling"} <= scrolled  # else there is nothing to see to; the timeline just has its height
     prompt = live.window.docks["prompt"].panel
     assert isinstance(prompt, PromptPanel)
     options = prompt._options_row
