@@ -283,16 +283,11 @@ class SideView(QWidget):
                 self.grid.set_layer(message.layer, pixels, enough=size if pooled else None)
                 self.waiting.set_text("")
 
-        def done(*_: object) -> None:
-            task.end()
-            self._on_grid_done()
-
-        def failed(_: object) -> None:
-            task.end()
-            self._forget("grid", asked)
-
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
-        pending = self._panel.ask(message, done, on_part=part, slot="grid", priority="background", on_error=failed)
+        pending = self._panel.ask(
+            message, lambda *_: self._on_grid_done(), on_part=part, slot="grid", priority="background",
+            on_error=lambda _: self._forget("grid", asked), on_end=task.end,
+        )  # fmt: skip
 
     def _stop_grid(self, pending: Any) -> None:
         """What has not come stays undrawn until something else is chosen."""

@@ -194,6 +194,7 @@ class Panel(QWidget):
         on_part: OnReply | None = None,
         on_progress: OnReply | None = None,
         on_error: OnReply | None = None,
+        on_end: Callable[[], object] | None = None,
         priority: Priority = "interactive",
         says: bool = False,
     ) -> object:
@@ -202,11 +203,12 @@ class Panel(QWidget):
         otherwise is followed by a refresh, which asks again; so is an answer that was made when the run had gone
         elsewhere, for it is of that place (with neither slot nor `on_error` it is asked for again here). What can't be
         had leaves what is drawn only where that was an answer to the same, or the request is of no view: it has no
-        slot, or is of a cell that the mouse is over. Why is written over the panel, unless `on_error` `says` it."""
+        slot, or is of a cell that the mouse is over. Why is written over the panel, unless `on_error` `says` it.
+        `on_end` is called however it ends, also where the panel or the run is gone."""
         number = self._ask_count = self._newest[slot] = self._ask_count + 1
         question = Question(
             self, message, number, slot, on_reply, on_part=on_part, on_progress=on_progress, on_error=on_error,
-            priority=priority, says=says,
+            on_end=on_end, priority=priority, says=says,
         )  # fmt: skip
         self._to_come.add(number)
         if priority == "interactive":

@@ -35,13 +35,14 @@ class Question:
         on_part: OnReply | None,
         on_progress: OnReply | None,
         on_error: OnReply | None,
+        on_end: Callable[[], object] | None,
         priority: Priority,
         says: bool,
     ) -> None:
         session = panel.ctx.session
         self.panel, self.message, self.number, self.slot, self.says = panel, message, number, slot, says
         self.on_reply, self.on_part, self.on_progress, self.on_error = on_reply, on_part, on_progress, on_error
-        self.priority = priority
+        self.on_end, self.priority = on_end, priority
         self.place: Place = (session.run_id or 0, session.current_node)
         self.asked = (session.run_id, session.current_node, session.length, subject(message))
         self._pending: object = None
@@ -73,7 +74,7 @@ class Question:
         else:
             self.panel.ask(
                 self.message, self.on_reply, on_part=self.on_part, on_progress=self.on_progress,
-                on_error=self.on_error, priority=self.priority, says=self.says,
+                on_error=self.on_error, on_end=self.on_end, priority=self.priority, says=self.says,
             )  # fmt: skip
 
     def _came(self, *args: Any) -> None:
@@ -123,6 +124,8 @@ class Question:
         """The same of what ends it, in its turn among what else is drawn."""
 
         def answer(*args: Any) -> None:
+            if self.on_end is not None:
+                self.on_end()
             if isValid(self.panel):
                 self.panel._to_come.discard(self.number)
                 self.panel._answered(self.number)

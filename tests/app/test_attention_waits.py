@@ -271,3 +271,14 @@ def test_the_drawing_of_the_heads_is_told_and_can_be_stopped(qtbot: QtBot, bench
     bench.selection.set_stage("weights")
     qtbot.waitUntil(lambda: not panel.side.grid.missing())
     qtbot.waitUntil(lambda: aside.newest is None)
+
+
+def test_the_drawing_of_a_run_that_is_gone_is_told_no_more(qtbot: QtBot, bench: Bench) -> None:
+    """Its answers reach nobody; the status bar would have told of it for good."""
+    panel = held(qtbot, bench)
+    bench.selection.set_stage("raw")
+    qtbot.waitUntil(lambda: bench.session.aside.newest is not None)
+    bench.run(19, 7, run_id=2)
+    let(qtbot, bench, panel)
+    qtbot.waitUntil(lambda: not panel.side.grid.missing())
+    qtbot.waitUntil(lambda: not bench.session.aside.tasks)
