@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import GeneratorType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +47,8 @@ class TimedApplication(QApplication):
     def __init__(self, arguments: list[str]) -> None:
         super().__init__(arguments)
         self.longest, self.what = 0.0, ""
+        self.doing = ""
+        """What the call under way is, where its maker says so."""
         self._depth, self._repainting = 0, 0
 
     def notify(self, receiver: QObject, event: QEvent) -> bool:
@@ -63,9 +66,9 @@ class TimedApplication(QApplication):
             self._depth = depth
             took = (time.thread_time() - begun) * 1000
             if counts and took > self.longest:
-                self.longest, self.what = took, f"{kind.name} of {name}"
+                self.longest, self.what = took, self.doing or f"{kind.name} of {name}"
             if depth == 0:
-                self._repainting = 0
+                self._repainting, self.doing = 0, ""
 
 
 def isolate() -> None:
@@ -185,6 +188,9 @@ class Measure:
 
     def _act(self) -> None:
         self.actions += 1
+        qt = QApplication.instance()
+        if isinstance(qt, TimedApplication):
+            qt.doing = f"what follows {_line_of(self._steps)}"
         next(self._steps)
 
     def _watch(self, over: threading.Event) -> None:
@@ -192,6 +198,14 @@ class Measure:
             now, own = self._now()
             if (own - self._last[1]) * 1000 > SLOW_MS / 2 or (now - self._last[0]) * 1000 > GAP_MS / 2:
                 self._seen.append(_where(stack_of(self._gui)))
+
+
+def _line_of(steps: Iterator[None]) -> str:
+    """Where a script waits, innermost."""
+    while isinstance(steps, GeneratorType) and isinstance(steps.gi_yieldfrom, GeneratorType):
+        steps = steps.gi_yieldfrom
+    frame = steps.gi_frame if isinstance(steps, GeneratorType) else None
+    return f"{frame.f_code.co_name}:{frame.f_lineno}" if frame is not None else "the end"
 
 
 def _where(stack: str) -> str:
