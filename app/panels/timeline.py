@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QToolButton
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QToolButton
 
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
@@ -17,7 +18,7 @@ from app.panels.run_tables import step_table, token_table
 from app.panels.step_table import HEADER, ROW, StepRow, StepTable
 from app.session import Topic
 from app.state.under_way import Phase
-from app.widgets.curve_plot import CurvePlot, Series
+from app.widgets.curve_plot import LEGEND_APART, CurvePlot, Series
 from app.widgets.elided_label import ElidedLabel
 from model.protocol.figure_requests import ExportText
 
@@ -37,6 +38,11 @@ LEAST_ROWS = 5
 TREE_LEAST = 120
 """Px at 100 % text that the branches keep in the line of steps, or which of them it is stands in a tool tip only."""
 TOP, BOTTOM = 6, 6
+LINE = 17
+"""Px at 100 % text of the line of steps where it is the legend's too."""
+BRIEF = "00 / 00"
+"""What the steps have room for there at least."""
+TOP_LINE = Qt.AlignmentFlag.AlignTop
 FIRST = 1000
 """How much more of what is left over the curve takes than the table does, up to its height."""
 
@@ -84,6 +90,7 @@ class TimelinePanel(Panel):
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "hint")
         self._ends: list[QToolButton] = []
+        self._over = QGridLayout()
         row = self._line = QHBoxLayout()
         row.setSpacing(4)
         row.addWidget(self.summary, 1)
@@ -101,14 +108,18 @@ class TimelinePanel(Panel):
         sides = self.body.contentsMargins()
         self.body.setContentsMargins(sides.left(), TOP, sides.right(), BOTTOM)
         self.body.setSpacing(4)
-        self.body.addWidget(self.curve, FIRST)
-        self.body.addLayout(row)
+        self._over.setVerticalSpacing(self.body.spacing())
+        self._over.addWidget(self.curve, 0, 0)
+        self._over.setRowStretch(0, 1)
+        self._over.addLayout(row, 1, 0)
+        self.body.addLayout(self._over, FIRST)
         self.body.addWidget(self.tree)
         self.body.addWidget(self.table, 1)
 
     def _restyle(self) -> None:
-        for button in self._ends:
-            button.setFixedSize(self.ctx.theme.px(24), max(20, self.ctx.theme.px(14)))  # no row of the table for it
+        px = self.ctx.theme.px
+        for button in self._ends:  # no row of the table for them
+            button.setFixedSize(px(24), px(LINE) if self._shares_line else max(20, px(14)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -121,8 +132,10 @@ class TimelinePanel(Panel):
         # By what is seen of the panel: its own height, where it is scrolled, is what the curve makes it.
         around, px, tree, gap = self.parentWidget(), self.ctx.theme.px, self.tree, self.body.spacing()
         height = min(self.height(), around.height()) if around is not None else self.height()
-        sides, line = self.body.contentsMargins(), max(self.summary.sizeHint().height(), self._ends[0].height())
-        room, branches = height - sides.top() - sides.bottom() - 2 * gap, not tree.isHidden()
+        branches, sides = not tree.isHidden(), self.body.contentsMargins()
+        self._place_line(shared=not branches)
+        line = max(self.summary.sizeHint().height(), self._ends[0].height())
+        room = height - sides.top() - sides.bottom() - 2 * gap
         own = gap + tree.height_as(low=False)
         steps = px(HEADER) + LEAST_ROWS * px(ROW)
         low = branches and room - line - own - px(CURVE_LEAST) < steps
@@ -130,6 +143,10 @@ class TimelinePanel(Panel):
         if branches:
             room -= max(tree.height_as(low=True) - line, 0) if low else own
         curve = curve_height(room - line, px)
+        if self._shares_line:  # the steps have what they had, five at least, the curve what the line leaves
+            room, curve, line = room + gap, max(curve, min(curve + line + gap, px(CURVE))), 0
+            if px(CURVE_LOW) <= room - steps < curve:
+                curve = room - steps
         # A little of the curve before the last step is scrolled out of sight.
         over = self.body.minimumSize().height() - self.curve.minimumHeight() + curve - height
         curve = max(curve - max(over, 0), px(CURVE_LEAST))
@@ -138,6 +155,28 @@ class TimelinePanel(Panel):
         self.curve.setMinimumHeight(curve)
         self.curve.setMaximumHeight(max(curve, room - line - max(rows, self.table.minimumHeight())))
         self._say_step()
+
+    @property
+    def _shares_line(self) -> bool:
+        """Whether the line of steps is the legend's, over the curve."""
+        at = self._over.indexOf(self._line)
+        return at >= 0 and self._over.getItemPosition(at)[0] == 0  # type: ignore[index]
+
+    def _place_line(self, *, shared: bool) -> None:
+        """The line of steps at the right of the legend's, where that has room for both, or under the curve."""
+        line, curve, metrics = self._line, self.curve, self.summary.fontMetrics()
+        sides, ends = self.body.contentsMargins(), 2 * (self.ctx.theme.px(24) + line.spacing())
+        left = round(curve.legend_least() + LEGEND_APART)
+        room = self.width() - sides.left() - sides.right() - left - ends
+        shared = shared and room >= metrics.horizontalAdvance(BRIEF)
+        if shared != self._shares_line:
+            self._over.removeItem(line)
+            self._over.addLayout(line, 0 if shared else 1, 0, TOP_LINE if shared else Qt.AlignmentFlag(0))
+            self._restyle()
+        line.setContentsMargins(left if shared else 0, 0, 0, 0)
+        self.summary.setAlignment(Qt.AlignmentFlag.AlignRight if shared else Qt.AlignmentFlag.AlignLeft)
+        said = min(metrics.horizontalAdvance(self._steps_text(last=True)), room)
+        curve.set_taken(said + ends if shared else 0)
 
     def _place_tree(self, *, low: bool) -> None:
         """The branches in the line of steps, where a line of their own would leave too few steps, or under it."""
@@ -169,8 +208,8 @@ class TimelinePanel(Panel):
                 session.nodes, session.n_prompt, session.run.path, session.current_node, ahead[-1].id if ahead else -1
             )
             self._show_steps(session)
-            self._fit_curve()
             self._show_curve(session)
+            self._fit_curve()
         token = self.ctx.selection.hover_token
         if "hover_token" in changes:
             self.curve.set_hovered(token)
@@ -206,16 +245,27 @@ class TimelinePanel(Panel):
 
     def _say_step(self) -> None:
         """Which step of how many, and on which branch where there are some and room for the words."""
-        run, rows = self.ctx.session.run, self.table.model().rowCount()
-        text = tr("step {n} of {all}", n=f"{len(run.path) if run else 0:,}", all=f"{max(rows - 1, 0):,}")
+        text = self._steps_text()
         whole = f"{text} · {self.tree.branch_words()}" if self.tree.lanes > 1 else text
         px, ends = self.ctx.theme.px, sum(button.width() for button in self._ends)
         sides, gaps = self.body.contentsMargins(), (self._line.count() - 1) * self._line.spacing()
         room = self.width() - sides.left() - sides.right() - ends - gaps - px(TREE_LEAST)
         beside = self._line.indexOf(self.tree) >= 0
         fits = not beside or self.summary.fontMetrics().horizontalAdvance(whole) <= room
-        self.summary.setText(whole if fits else text)
-        self.summary.setToolTip(whole if whole != text else "")
+        n, last = self._steps()
+        brief = (f"{n} / {last}", f"{n}/{last}", n) if self._shares_line else ()
+        self.summary.set_forms(whole if fits else text, *brief)
+        self.summary.setToolTip(whole if whole != text or brief else "")
+
+    def _steps(self) -> tuple[str, str]:
+        """The step the run is at, and the last one, in figures."""
+        run, rows = self.ctx.session.run, self.table.model().rowCount()
+        return f"{len(run.path) if run else 0:,}", f"{max(rows - 1, 0):,}"
+
+    def _steps_text(self, *, last: bool = False) -> str:
+        """Which step of how many. `last`: as it is said of the last of them, which is the longest."""
+        n, end = self._steps()
+        return tr("step {n} of {all}", n=end if last else n, all=end)
 
     def _hover_step(self, step: int) -> None:
         """A step's token; the prefill's is its last one, where a click goes."""

@@ -27,8 +27,9 @@ CROWDED = 4
 """Px between positions under which lines are hairlines."""
 LEGEND_MARK, LEGEND_GAP, MARK_GAP = 13.0, 14.0, 5.0
 SHORT_MARK, SHORT_GAP = 9.0, 8.0
+LEGEND_APART = 8.0
 """Px of the line before a name in the legend, between its entries, and from line to name; the first two where it is
-narrow."""
+narrow; and to what else stands on its line."""
 PALE, BAND_LINE = 0.28, 1.3
 """Opacity of the band from lowest to highest, and px of the line of means over it, where positions share pixels."""
 VEIL = 0.6
@@ -57,6 +58,7 @@ class CurvePlot(CursorPlot):
         self._series: tuple[Series, ...] = ()
         self._boundary: int | None = None
         self._ahead: int | None = None
+        self._taken = 0
         self.message = ""
         self._lines: dict[int, list[QPolygonF]] = {}
         self._bands: dict[int, tuple[Band, list[QPolygonF]]] = {}
@@ -88,6 +90,13 @@ class CurvePlot(CursorPlot):
             self._ahead = first
             self.update()
 
+    def set_taken(self, width: int) -> None:
+        """Px at the right of the legend's line that something else stands on; the unit then stands left of the
+        positions."""
+        if width != self._taken:
+            self._taken = width
+            self.update()
+
     # geometry
 
     @property
@@ -113,13 +122,21 @@ class CurvePlot(CursorPlot):
         names, unit = [metrics.horizontalAdvance(s.name) for s in self._series], metrics.horizontalAdvance(self._unit)
         left, mark, gap = plot.left(), LEGEND_MARK, LEGEND_GAP
         at = QPointF(plot.right() - unit, metrics.ascent())
-        if left + sum(names) + len(names) * (mark + MARK_GAP + gap) - gap + 8 > plot.right() - unit:
-            mark, gap = SHORT_MARK, SHORT_GAP
-            whole = sum(names) + len(names) * (mark + MARK_GAP + gap) - gap
-            left = min(left, max(plot.right() + 4 - whole, 0.0))
+        end = self.width() - self._taken if self._taken else plot.right() - unit
+        if self._taken or left + sum(names) + len(names) * (mark + MARK_GAP + gap) - gap + 8 > end:
             at = QPointF(max(plot.left() - 5 - unit, 0.0), plot.bottom() + metrics.ascent() + 3)
+            if left + sum(names) + len(names) * (mark + MARK_GAP + gap) - gap + 8 > end:
+                mark, gap = SHORT_MARK, SHORT_GAP
+                right = end - LEGEND_APART if self._taken else plot.right() + 4
+                left = min(left, max(right - self.legend_least(), 0.0))
         starts = [left + sum(names[:i]) + i * (mark + MARK_GAP + gap) for i in range(len(names))]
         return starts, mark, at
+
+    def legend_least(self) -> float:
+        """Px of the names of all curves, as short as they get."""
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        names = sum(metrics.horizontalAdvance(series.name) for series in self._series)
+        return names + len(self._series) * (SHORT_MARK + MARK_GAP + SHORT_GAP) - SHORT_GAP
 
     def x_of(self, position: float) -> float:
         plot = self.plot_rect()
@@ -281,6 +298,8 @@ class CurvePlot(CursorPlot):
 
     def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF) -> None:
         colours, baseline = self._theme.palette, metrics.ascent()
+        if self._taken:  # in the middle of the line, as what stands there
+            baseline += (self.plot_rect().top() - metrics.height()) / 2
         painter.setPen(colours.secondary)
         places, mark, unit = self.legend_places()
         painter.drawText(unit, self._unit)
@@ -290,7 +309,11 @@ class CurvePlot(CursorPlot):
             if self.is_banded:
                 pale.setAlphaF(PALE)
                 painter.fillRect(QRectF(x, y - 4, mark, 8), pale)
-            painter.setPen(QPen(getattr(colours, series.colour), 2, style))
+            pen = QPen(getattr(colours, series.colour), 2, style)
+            if series.dashed and mark < LEGEND_MARK:  # two dashes: the usual ones are as long as all of it
+                pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+                pen.setDashPattern([1.75, 1.0])
+            painter.setPen(pen)
             painter.drawLine(QPointF(x, y), QPointF(x + mark, y))
             painter.setPen(colours.secondary)
             painter.drawText(QPointF(x + mark + MARK_GAP, baseline), series.name)

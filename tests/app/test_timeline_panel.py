@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -18,6 +19,7 @@ from app.panels.step_table import HEADER, ROW
 from app.panels.timeline import CURVE, CURVE_LEAST, CURVE_LOW, LEAST_ROWS, ROOMY, TimelinePanel, curve_height
 from app.session import Topic
 from app.theme import Theme
+from app.widgets.curve_plot import MARK_GAP
 from tests.app.model_bench import GREEDY, ModelBench
 from tests.model.tiny import made, random_ids
 
@@ -211,6 +213,42 @@ def test_the_curve_has_the_height_that_no_step_needs_yet(qtbot: QtBot, tmp_path:
         assert panel.table.verticalScrollBar().maximum() == 0
         assert panel.curve.height() == max(before - (step - 1) * ROW, panel.curve.minimumHeight())
     assert panel.curve.minimumHeight() <= CURVE  # or the panel could not be made lower
+
+
+@pytest.mark.parametrize("width", [257, 285])
+@pytest.mark.parametrize(("steps", "height"), [(8, 219), (12, 219), (7, 204)])
+def test_without_branches_the_curve_has_the_line_of_steps_beside_its_legend(
+    qtbot: QtBot, tmp_path: Path, width: int, steps: int, height: int
+) -> None:
+    """The plot was 30 px high in the standard layout, with a line under it that was empty but for the step."""
+    bench, panel = shown(qtbot, tmp_path)
+    panel.resize(width, height)
+    run = bench.run(random_ids(12), steps)
+    qtbot.waitUntil(lambda: panel.settled and panel.table.model().rowCount() == steps + 1)
+    qtbot.waitUntil(lambda: panel.curve.plot_rect().height() >= 52 - (219 - height) and seen_rows(panel) >= LEAST_ROWS)
+    curve, metrics = panel.curve, QFontMetricsF(panel.ctx.theme.font("hint"))
+    lefts, mark, unit = curve.legend_places()
+    end = curve.x() + lefts[-1] + mark + MARK_GAP + metrics.horizontalAdvance("surprisal")
+    ends = [button.geometry() for button in panel._ends]
+    said = panel.summary.geometry()
+    text = panel.summary.shown()
+    assert text in {
+        f"step {steps} of {steps}",
+        f"{steps} / {steps}",
+        f"{steps}/{steps}",
+    } and panel.summary.toolTip().startswith("step")
+    assert end + 4 <= said.right() - metrics.horizontalAdvance(text)
+    assert said.right() < ends[0].left() and ends[0].right() < ends[1].left() <= panel.width() - 24
+    for place in (said, *ends):
+        assert place.bottom() <= curve.y() + curve.plot_rect().top() + 1
+    assert unit.y() > curve.plot_rect().bottom()
+    assert lefts[0] >= 0
+    first = run.state().path[1]
+    taken = {node.token_id for node in run.nodes.values()}
+    run.branch(first, next(token for token in random_ids(60) if token not in taken), GREEDY)
+    bench.step()
+    qtbot.waitUntil(lambda: drawn(panel, 2) and panel.summary.y() > curve.geometry().bottom())
+    assert curve.legend_places()[2].y() < curve.plot_rect().top()
 
 
 def stepped(panel: TimelinePanel, rows: int) -> bool:
