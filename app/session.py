@@ -72,7 +72,7 @@ class Session(QObject):
         self.desk = ModelDesk(engine, settings, notify, self.under_way, self)
         self.prompt = PromptState(engine, self)
         self.sampling = SamplerState(engine, self)
-        self.facts = RunFacts(engine, self)
+        self.facts = RunFacts(engine, self.aside, self)
         self.files = RunFiles(self)
         self.remedies = Remedies(self)
         self.book = RunBook()

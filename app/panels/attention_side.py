@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QStackedWidget, QVBoxLayout, Q
 from app.i18n import tr
 from app.panels.attention_words import SIGNED_STAGES, metric_items, metric_short, metric_unit, value_name
 from app.panels.heads_table import HeadsTable
+from app.panels.question import Doing
 from app.widgets.bar_table import BarTable
 from app.widgets.check_box import CheckBox
 from app.widgets.curve_plot import CurvePlot, Series
@@ -33,7 +34,6 @@ from model.protocol.attention_requests import (
     LineReply,
     MetricsReply,
 )
-from model.protocol.wire import Progress
 
 if TYPE_CHECKING:
     from app.panels.base import OnReply, Panel
@@ -271,12 +271,9 @@ class SideView(QWidget):
         if not layers or self._asked.get("grid") == asked or self._stopped is not None:
             return
         self._asked["grid"] = asked
-        state, come = self._state, set[int]()
-        task = session.aside.begin(tr("Drawing the heads"), lambda: self._stop_grid(pending))
+        state = self._state
 
         def part(message: GridPart, arrays: Arrays) -> None:
-            come.add(message.layer)
-            task.tell(Progress(what=task.title, done=len(come), total=len(layers), unit=tr("layers")))
             if self._state == state:
                 pixels = np.ascontiguousarray(arrays["pixels"])
                 pooled = pixels.shape[-1] < session.length  # else a larger thumbnail has nothing more to show
@@ -284,16 +281,25 @@ class SideView(QWidget):
                 self.waiting.set_text("")
 
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
-        pending = self._panel.ask(
+        doing = Doing(title=tr("Drawing the heads"), parts=len(layers), unit=tr("layers"), on_stop=self._stop_grid)
+        self._panel.ask(
             message, lambda *_: self._on_grid_done(), on_part=part, slot="grid", priority="background",
-            on_error=lambda _: self._forget("grid", asked), on_end=task.end,
+            on_error=lambda _: self._forget("grid", asked), doing=doing,
         )  # fmt: skip
 
-    def _stop_grid(self, pending: Any) -> None:
+    def _stop_grid(self) -> None:
         """What has not come stays undrawn until something else is chosen."""
         self._stopped = self._state
-        pending.cancel()
         self._tell_wait()
+
+    def _stop_metrics(self) -> None:
+        """Heads are not marked, until a measure is chosen again."""
+        self.metric_box.set_key("")
+        self.sort.setEnabled(False)
+        self.grid.set_metric(None)
+        self._ctx.notify.say(tr("Stopped: choose a measure again to mark the heads."))
+        if self.heads_as_table:
+            self.show_heads_table(shown=False)
 
     def _on_grid_done(self) -> None:
         self._asked.pop("grid", None)
@@ -313,7 +319,7 @@ class SideView(QWidget):
         self._asked["metrics"] = asked
         self._panel.ask(
             GetMetrics(), self._on_metrics, on_error=lambda _: self._forget("metrics", asked), slot="metrics",
-            priority="background",
+            priority="background", doing=Doing(title=tr("Measuring the heads"), on_stop=self._stop_metrics),
         )  # fmt: skip
 
     def _on_metrics(self, reply: MetricsReply, arrays: Arrays) -> None:

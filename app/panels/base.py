@@ -15,7 +15,7 @@ from app.frame.pages import EmptyState
 from app.frame.to_come import NOTHING, TO_COME, ToCome
 from app.i18n import tr
 from app.panels.in_sight import once_drawn
-from app.panels.question import Question
+from app.panels.question import Doing, Question
 from app.panels.veil import Veil
 from app.state.lost_run import no_model
 
@@ -194,9 +194,9 @@ class Panel(QWidget):
         on_part: OnReply | None = None,
         on_progress: OnReply | None = None,
         on_error: OnReply | None = None,
-        on_end: Callable[[], object] | None = None,
         priority: Priority = "interactive",
         says: bool = False,
+        doing: Doing | None = None,
     ) -> object:
         """Asks the engine for something this panel shows. The answer is dropped when the panel is gone or the run
         has been replaced; a newer request in the same `slot` replaces one that has not started. One that is taken back
@@ -204,11 +204,12 @@ class Panel(QWidget):
         elsewhere, for it is of that place (with neither slot nor `on_error` it is asked for again here). What can't be
         had leaves what is drawn only where that was an answer to the same, or the request is of no view: it has no
         slot, or is of a cell that the mouse is over. Why is written over the panel, unless `on_error` `says` it.
-        `on_end` is called however it ends, also where the panel or the run is gone."""
+        `doing`: how it is told while it takes its time; by the panel's name where that is not said."""
         number = self._ask_count = self._newest[slot] = self._ask_count + 1
         question = Question(
             self, message, number, slot, on_reply, on_part=on_part, on_progress=on_progress, on_error=on_error,
-            on_end=on_end, priority=priority, says=says,
+            priority=priority, says=says,
+            doing=doing or Doing(title=tr("Computing: {panel}", panel=tr(self.title))),
         )  # fmt: skip
         self._to_come.add(number)
         if priority == "interactive":

@@ -13,8 +13,10 @@ from PySide6.QtWidgets import QGridLayout, QPushButton, QSplitter, QStackedWidge
 from app.i18n import tr
 from app.panels.attention_copy import MOST_CELLS
 from app.panels.base import Changes, Need, Panel
+from app.panels.lens_stop import StoppedNote
 from app.panels.lens_table import LensTable, cell_lines, cell_text
 from app.panels.lens_token import TokenView, depth_text
+from app.panels.question import Doing
 from app.session import Topic
 from app.widgets.folding_segmented import FoldingSegmented
 from app.widgets.heatmap_image import colour_table
@@ -99,6 +101,7 @@ class LensPanel(Panel):
         self._pages = QStackedWidget()
         self._pages.addWidget(self.grid)
         self._pages.addWidget(self.table)
+        self.stopped = StoppedNote(theme, self._pages)
         self._left = left = QWidget()
         column = self._column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
@@ -225,6 +228,7 @@ class LensPanel(Panel):
             keep += 1
         self._state, self._path = state, path
         self._forget()
+        self.stopped.forget()
         first_decode = session.n_prompt if session.length > session.n_prompt else None
         self.grid.set_run(model.n_layers + 1, [token.piece for token in tokens], path, first_decode, keep=keep)
         if self.table_button.isChecked():
@@ -241,7 +245,7 @@ class LensPanel(Panel):
         depths, positions = self._in_sight()
         wanted = self.grid.missing(depths, positions)
         asked = (self._state, wanted, positions)
-        if not wanted or asked == self._asked:
+        if not wanted or asked == self._asked or self.stopped.holds(self._state, depths, positions):
             return
         self._asked = asked
         self._late.start()
@@ -255,9 +259,13 @@ class LensPanel(Panel):
             if self._asked == asked:
                 self._forget()
 
+        def stopped() -> None:
+            self.stopped.stop(self._state, depths, positions, len(self.grid.missing(depths, positions)))
+
         message = GetLens(positions=positions, depths=wanted)
         part = self._taker(positions)
-        self.ask(message, done, on_part=part, on_error=failed, slot="grid", priority="background")
+        doing = Doing(title=tr("Reading the lens"), parts=len(wanted), unit=tr("layers"), on_stop=stopped)
+        self.ask(message, done, on_part=part, on_error=failed, slot="grid", priority="background", doing=doing)
 
     def _ask_pointed(self) -> None:
         """Asks for the cell of the readout where it is out of sight, and for the others above and below it."""
@@ -278,6 +286,10 @@ class LensPanel(Panel):
         others = (depth for depth in self.grid.missing((0, self.grid.n_depths), positions) if depth != cell[0])
         message = GetLens(positions=positions, depths=(cell[0], *others))
         self.ask(message, over, on_part=self._taker(positions), on_error=over, slot="cell")
+
+    def _go_on(self) -> None:
+        self.stopped.forget()
+        self.mark("view")
 
     def _forget(self) -> None:
         """Nothing is under way any more."""
@@ -368,6 +380,7 @@ class LensPanel(Panel):
             self.look.set_key("overview")
             self.grid.set_overview(overview=True)
         self.grid.viewChanged.connect(self._on_view)
+        self.stopped.wanted.connect(self._go_on)
         self._late.timeout.connect(lambda: self.grid.set_awaited(awaited=True))
         self.grid.cellHovered.connect(self._on_hover)
         self.grid.cellClicked.connect(self._on_click)

@@ -19,7 +19,7 @@ from app.panels.base import Changes, Panel
 from app.panels.curves import curves
 from app.panels.expected import ExpectedView
 from app.panels.kv_lines import longest_fitting
-from app.panels.prompt_words import EMPTY, OTHER_TEXT, count_texts, loss_text, notices
+from app.panels.prompt_words import EMPTY, OTHER_TEXT, STATS, count_texts, loss_text, notices
 from app.panels.run_tables import token_table, typed_table
 from app.plain import tip as plain_tip
 from app.session import Topic
@@ -279,6 +279,9 @@ class PromptPanel(Panel):
             self.ctx.session.prefill()
         elif key == EMPTY:
             bring_back(self.ctx.session)
+        elif key == STATS:
+            self.ctx.session.facts.measure_prompt()
+            self.mark(Topic.PROMPT_STATS)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

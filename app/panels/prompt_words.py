@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 OTHER_TEXT = "other text"
 EMPTY = "emptied"
 TOO_MANY = "too many"
+STATS = "statistics"
 BRIEF, BRIEFEST = 16, 8
 """Letters of the run's text beside two buttons in the standard layout, and in a window of 1000 px."""
 
@@ -91,6 +92,10 @@ def notices(session: Session, *, follows: bool, shows_all: bool) -> list[Notice]
             found.append(Notice(key=EMPTY, texts=words, action=action))
         else:
             found.append(Notice(key=OTHER_TEXT, texts=words))
+    if follows and session.facts.stats_stopped:
+        action = (tr("Go on"), tr("Compute what the model expected of the prompt"))
+        texts = (tr("stopped: loss and perplexity are not known"), tr("loss: stopped"))
+        found.append(Notice(key=STATS, texts=texts, action=action))
     if session.model is None or session.prompt.notice:
         return found
     if signs := unseen(session.prompt_text, everywhere=not shows_all):

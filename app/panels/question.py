@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shiboken6 import isValid
 
+from app.i18n import tr
 from app.notify import QUIET_CODES, TAKEN_BACK
 from app.panels.veil import subject
+from app.state.aside import TOLD_AFTER_MS
 from app.state.lost_run import UNSERVED
-from model.protocol.wire import ErrorInfo
+from model.protocol.wire import ErrorInfo, Progress
 
 if TYPE_CHECKING:
     from app.panels.base import OnReply, Panel
+    from app.state.aside import Task
     from model.protocol.wire import Place, Priority, Request
 
 ELSEWHERE = ErrorInfo(code="superseded", message="")
 """The answer is of another place of the run: steps and seeks overtake views in the engine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doing:
+    """How a question is told while it takes its time. `title`: what it does. `parts`, `unit`: into how many parts the
+    answer comes, where it does. `on_stop`: what is to happen when a person stops it; otherwise the panel says so
+    itself, with a way to try again."""
+
+    title: str
+    parts: int = 0
+    unit: str = ""
+    on_stop: Callable[[], object] | None = None
 
 
 class Question:
@@ -35,14 +51,16 @@ class Question:
         on_part: OnReply | None,
         on_progress: OnReply | None,
         on_error: OnReply | None,
-        on_end: Callable[[], object] | None,
         priority: Priority,
         says: bool,
+        doing: Doing,
     ) -> None:
         session = panel.ctx.session
         self.panel, self.message, self.number, self.slot, self.says = panel, message, number, slot, says
         self.on_reply, self.on_part, self.on_progress, self.on_error = on_reply, on_part, on_progress, on_error
-        self.on_end, self.priority = on_end, priority
+        self.priority, self.doing = priority, doing
+        self._task: Task | None = None
+        self._parts, self._stopped = set[object](), False
         self.place: Place = (session.run_id or 0, session.current_node)
         self.asked = (session.run_id, session.current_node, session.length, subject(message))
         self._pending: object = None
@@ -50,11 +68,12 @@ class Question:
     def send(self) -> object:
         """Asks the engine; what it gives back can be cancelled."""
         panel = self.panel
+        self._task = panel.ctx.session.aside.begin(self.doing.title, self._stop, after_ms=TOLD_AFTER_MS)
         self._pending = panel.ctx.engine.request(
             self.message,
             on_reply=self._last(self._replied),
             on_part=self._guarded(self._came) if self.on_part is not None else None,
-            on_progress=self._guarded(self.on_progress) if self.on_progress is not None else None,
+            on_progress=self._guarded(self._far),
             on_error=self._last(self._went_wrong),
             slot=f"{panel.panel_id}.{self.slot}" if self.slot else None,
             priority=self.priority,
@@ -74,14 +93,48 @@ class Question:
         else:
             self.panel.ask(
                 self.message, self.on_reply, on_part=self.on_part, on_progress=self.on_progress,
-                on_error=self.on_error, on_end=self.on_end, priority=self.priority, says=self.says,
+                on_error=self.on_error, priority=self.priority, says=self.says, doing=self.doing,
             )  # fmt: skip
 
     def _came(self, *args: Any) -> None:
+        if self._task is not None and self.doing.parts:
+            self._parts.add(getattr(args[0], fields(args[0])[0].name))  # one that made way begins again
+            done = len(self._parts)
+            self._task.tell(Progress(what=self.doing.title, done=done, total=self.doing.parts, unit=self.doing.unit))
         if self.on_part is not None and (self._is_of_its_place() or self._streams_on()):
             self.on_part(*args)
 
+    def _far(self, progress: Progress) -> None:
+        if self._task is not None:
+            self._task.tell(replace(progress, what=self._task.title, unit=tr(progress.unit)))
+        if self.on_progress is not None:
+            self.on_progress(progress)
+
+    def _stop(self) -> None:
+        """A person does not want to wait for it."""
+        self._stopped = True
+        cancel = getattr(self._pending, "cancel", None)
+        if cancel is not None:
+            cancel()
+
+    def _was_stopped(self, error: ErrorInfo) -> None:
+        """It was stopped: nothing asks again by itself."""
+        newest = self.panel._newest[self.slot] == self.number
+        self._tell(error)
+        if self.slot and not newest:
+            return
+        if self.doing.on_stop is not None:
+            self.doing.on_stop()
+        elif self.slot:
+            words = tr("Stopped: {what}", what=self.doing.title)
+            self.panel._fail(self.slot, ErrorInfo(code="stopped", message=words))
+        else:
+            self.panel.ctx.notify.say(tr("Stopped."))
+
     def _went_wrong(self, error: ErrorInfo) -> None:
+        if self._stopped and error.code == "cancelled":
+            self._was_stopped(error)
+            return
         panel, newest = self.panel, self.panel._newest[self.slot] == self.number
         session, views = panel.ctx.session, bool(self.slot) and not self.slot.startswith("cell")
         now = (session.run_id, session.current_node, session.length)
@@ -124,8 +177,8 @@ class Question:
         """The same of what ends it, in its turn among what else is drawn."""
 
         def answer(*args: Any) -> None:
-            if self.on_end is not None:
-                self.on_end()
+            if self._task is not None:
+                self._task.end()
             if isValid(self.panel):
                 self.panel._to_come.discard(self.number)
                 self.panel._answered(self.number)

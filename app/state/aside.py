@@ -1,4 +1,5 @@
-"""What is under way beside the session's own work and can be stopped: an export, the drawing of all heads."""
+"""What is under way beside the session's own work and can be stopped: an export, the drawing of all heads, any view
+that takes its time."""
 
 from __future__ import annotations
 
@@ -6,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 if TYPE_CHECKING:
     from model.protocol.wire import Progress
+
+TOLD_AFTER_MS = 80
+"""After so long a view is told, most being there sooner; the status bar itself waits until half a second is over."""
 
 
 @dataclass(eq=False)
@@ -20,14 +24,17 @@ class Task:
     cancel: Callable[[], object]
     _aside: Aside
     progress: Progress | None = None
+    over: bool = False
 
     def tell(self, progress: Progress) -> None:
         """How far it is."""
         self.progress = progress
-        self._aside.changed.emit()
+        if self in self._aside.tasks:
+            self._aside.changed.emit()
 
     def end(self) -> None:
         """It is over; said twice is said once."""
+        self.over = True
         if self in self._aside.tasks:
             self._aside.tasks.remove(self)
             self._aside.changed.emit()
@@ -47,9 +54,16 @@ class Aside(QObject):
         """The one that was begun last."""
         return self.tasks[-1] if self.tasks else None
 
-    def begin(self, title: str, cancel: Callable[[], object]) -> Task:
-        """Something has begun; whoever began it ends it."""
+    def begin(self, title: str, cancel: Callable[[], object], *, after_ms: int = 0) -> Task:
+        """Something has begun; whoever began it ends it. What ends within `after_ms` is told nobody."""
         task = Task(title, cancel, self)
-        self.tasks.append(task)
-        self.changed.emit()
+        if after_ms:
+            QTimer.singleShot(after_ms, self, lambda: self._list(task))
+        else:
+            self._list(task)
         return task
+
+    def _list(self, task: Task) -> None:
+        if not task.over:
+            self.tasks.append(task)
+            self.changed.emit()

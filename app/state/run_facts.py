@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.i18n import tr
+from app.state.aside import TOLD_AFTER_MS
 from model.protocol.engine_requests import GetMemory, SelfCheck, SelfCheckReply
 from model.protocol.run_requests import GetPromptStats, PromptStatsReply
 from model.protocol.values import MemoryInfo
 
 if TYPE_CHECKING:
-    from app.engine import EngineClient
+    from collections.abc import Callable
+
+    from app.engine import EngineClient, Pending
+    from app.state.aside import Aside, Task
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo
+    from model.protocol.wire import ErrorInfo, Progress, Request
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,20 +34,20 @@ class PromptStats:
 
 class RunFacts(QObject):
     """Asked in the background, after what the person waits for. `stats_failed`, `check_failed`: the engine could not
-    say; nothing more is under way."""
+    say, or was not to; nothing more is under way. `stats_stopped`: a person stopped it."""
 
     memoryChanged = Signal()
     promptStatsChanged = Signal()
     selfCheckChanged = Signal()
 
-    def __init__(self, engine: EngineClient, parent: QObject | None = None) -> None:
+    def __init__(self, engine: EngineClient, aside: Aside, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._engine = engine
+        self._engine, self._aside = engine, aside
         self._run_id: int | None = None
         self.memory: MemoryInfo | None = None
         self.prompt_stats: PromptStats | None = None
         self.self_check: SelfCheckReply | None = None
-        self.stats_failed = self.check_failed = False
+        self.stats_failed = self.check_failed = self.stats_stopped = False
 
     def set_memory(self, memory: MemoryInfo) -> None:
         """Memory as a run's state reports it."""
@@ -53,7 +58,7 @@ class RunFacts(QObject):
         """There is no run, or another model."""
         self._run_id = None
         self.prompt_stats = self.self_check = None
-        self.stats_failed = self.check_failed = False
+        self.stats_failed = self.check_failed = self.stats_stopped = False
         self.promptStatsChanged.emit()
         self.selfCheckChanged.emit()
 
@@ -61,6 +66,13 @@ class RunFacts(QObject):
         """Asks for what is to be known of a new run."""
         self.forget()
         self._run_id = run_id
+        self.measure_prompt()
+        self.check()
+
+    def measure_prompt(self) -> None:
+        """What the model expected of the prompt; goes on where it was stopped."""
+        run_id = self._run_id
+        self.stats_failed = self.stats_stopped = False
 
         def done(reply: PromptStatsReply, arrays: Arrays) -> None:
             if self._run_id == run_id:
@@ -70,14 +82,11 @@ class RunFacts(QObject):
                 self.promptStatsChanged.emit()
 
         def failed(error: ErrorInfo) -> None:
-            if self._run_id == run_id and error.code not in _GIVEN_UP:
-                self.stats_failed = True
+            if self._run_id == run_id and (stopped() or error.code not in _GIVEN_UP):
+                self.stats_failed, self.stats_stopped = True, stopped()
                 self.promptStatsChanged.emit()
 
-        self._engine.request(
-            GetPromptStats(), on_reply=done, on_error=failed, slot="session.stats", priority="background"
-        )
-        self.check()
+        stopped = self._ask(GetPromptStats(), done, failed, slot="session.stats", title=tr("Measuring the prompt"))
 
     def check(self, *, quick: bool = True) -> None:
         """Proves the numbers of the current run against the model's own."""
@@ -89,13 +98,11 @@ class RunFacts(QObject):
                 self.selfCheckChanged.emit()
 
         def failed(error: ErrorInfo) -> None:
-            if self._run_id == run_id and error.code not in _GIVEN_UP:
+            if self._run_id == run_id and (stopped() or error.code not in _GIVEN_UP):
                 self.check_failed = True
                 self.selfCheckChanged.emit()
 
-        self._engine.request(
-            SelfCheck(quick=quick), on_reply=done, on_error=failed, slot="session.check", priority="background"
-        )
+        stopped = self._ask(SelfCheck(quick=quick), done, failed, slot="session.check", title=tr("Self-check"))
 
     def take_check(self, reply: SelfCheckReply) -> None:
         """A proof of the current run that somebody else asked for."""
@@ -107,6 +114,42 @@ class RunFacts(QObject):
         self._engine.request(
             GetMemory(), on_reply=lambda reply, _arrays: self.set_memory(reply), on_error=_quiet, slot="session.memory"
         )
+
+    def _ask(
+        self,
+        message: Request,
+        done: Callable[[Any, Arrays], None],
+        failed: Callable[[ErrorInfo], None],
+        *,
+        slot: str,
+        title: str,
+    ) -> Callable[[], bool]:
+        """Asks in the background, and tells it while it takes its time; gives what says whether a person stopped it."""
+        stopped = False
+
+        def stop() -> None:
+            nonlocal stopped
+            stopped = True
+            pending.cancel()
+
+        def replied(reply: Any, arrays: Arrays) -> None:
+            task.end()
+            done(reply, arrays)
+
+        def went_wrong(error: ErrorInfo) -> None:
+            task.end()
+            failed(error)
+
+        task: Task = self._aside.begin(title, stop, after_ms=TOLD_AFTER_MS)
+        pending: Pending = self._engine.request(
+            message, on_reply=replied, on_error=went_wrong, slot=slot, priority="background",
+            on_progress=lambda progress: task.tell(_named(progress, title)),
+        )  # fmt: skip
+        return lambda: stopped
+
+
+def _named(progress: Progress, title: str) -> Progress:
+    return replace(progress, what=title, unit=tr(progress.unit))
 
 
 _GIVEN_UP = frozenset({"cancelled", "superseded"})

@@ -65,4 +65,4 @@ def grid(context: EngineContext, message: GetGrid, job: Job) -> Answer:
 @handles(GetMetrics)
 def metrics(context: EngineContext, _message: GetMetrics, job: Job) -> Answer:
     """Measures of every head."""
-    return metrics_reply(context.need_run(), yield_point=job.yield_point)
+    return metrics_reply(context.need_run(), yield_point=job.yield_point, progress=job.progress)

@@ -11,5 +11,6 @@ from model.views.self_check import self_check
 @handles(SelfCheck)
 def check(context: EngineContext, message: SelfCheck, job: Job) -> Answer:
     """Every check that the run allows, or the quick ones."""
-    rows = self_check(context.need_run(), quick=message.quick, yield_point=job.yield_point)
+    run = context.need_run()
+    rows = self_check(run, quick=message.quick, yield_point=job.yield_point, progress=job.progress)
     return SelfCheckReply(rows=rows), {}

@@ -11,7 +11,7 @@ from model.views.prompt_stats import expected_reply, prompt_stats_reply
 @handles(GetPromptStats)
 def stats(context: EngineContext, _message: GetPromptStats, job: Job) -> Answer:
     """Of every prompt position; goes on where it was when a background request made way."""
-    return prompt_stats_reply(context.need_run(), yield_point=job.yield_point)
+    return prompt_stats_reply(context.need_run(), yield_point=job.yield_point, progress=job.progress)
 
 
 @handles(GetExpected)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.colormaps import Levels
 from model.device import to_device, to_host
+from model.prefill import ProgressReport
 from model.protocol.attention_requests import GetGrid, MetricsReply, Stage
 from model.protocol.framing import Array
 from model.recompute import query_rows
@@ -127,9 +128,15 @@ def count_repeats(ids: tuple[int, ...]) -> int:
     return count
 
 
-def metrics_reply(run: Run, *, yield_point: YieldPoint = no_yield) -> tuple[MetricsReply, dict[str, Array]]:
+def metrics_reply(
+    run: Run, *, yield_point: YieldPoint = no_yield, progress: ProgressReport | None = None
+) -> tuple[MetricsReply, dict[str, Array]]:
     """The answer to GetMetrics: float32 (L, H) of each metric."""
-    layers = [head_metrics(run, layer, yield_point=yield_point) for layer in range(run.config.n_layers)]
+    layers = []
+    for layer in range(run.config.n_layers):
+        if progress is not None:
+            progress("measuring heads", layer, run.config.n_layers, "layers")
+        layers.append(head_metrics(run, layer, yield_point=yield_point))
     stacked = np.stack(layers, 1).astype(np.float32)  # (6, L, H)
     reply = MetricsReply(names=METRICS, repeats=count_repeats(run.ids), run_id=run.id, length=run.length)
     return reply, dict(zip(METRICS, stacked, strict=True))

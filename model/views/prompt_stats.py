@@ -16,6 +16,7 @@ from torch import Tensor
 from model.candidates import candidates
 from model.device import all_to_host, kept, to_device, to_host
 from model.errors import BadValueError
+from model.prefill import ProgressReport
 from model.protocol.framing import Array
 from model.protocol.run_requests import ExpectedReply, GetExpected, PromptStatsReply
 from model.protocol.values import SamplerSettings
@@ -62,7 +63,9 @@ class PromptStats:
 
 
 @torch.inference_mode()
-def prompt_stats(run: Run, *, yield_point: YieldPoint = no_yield) -> PromptStats:
+def prompt_stats(
+    run: Run, *, yield_point: YieldPoint = no_yield, progress: ProgressReport | None = None
+) -> PromptStats:
     """The statistics of the whole prompt. What a yield point interrupts is kept with the run and gone on with later."""
     stats = run.derived.get(KEPT)
     if not isinstance(stats, PromptStats) or len(stats.logprob) != run.n_prompt:
@@ -73,6 +76,8 @@ def prompt_stats(run: Run, *, yield_point: YieldPoint = no_yield) -> PromptStats
     resid = run.resid(run.config.n_layers)
     at_once = max(1, BLOCK_LOGITS // run.config.d_vocab)
     while stats.done < run.n_prompt:
+        if progress is not None:
+            progress("prompt statistics", stats.done, run.n_prompt, "tokens")
         yield_point()
         first, last = stats.done, min(stats.done + at_once, run.n_prompt)
         logits = run.decoder.unembed(resid[first:last])  # (T, V)
@@ -106,9 +111,11 @@ def _ranks(logits: Tensor, ids: Tensor) -> Tensor:
     return ((logits > own) | tied).sum(-1)
 
 
-def prompt_stats_reply(run: Run, *, yield_point: YieldPoint = no_yield) -> tuple[PromptStatsReply, dict[str, Array]]:
+def prompt_stats_reply(
+    run: Run, *, yield_point: YieldPoint = no_yield, progress: ProgressReport | None = None
+) -> tuple[PromptStatsReply, dict[str, Array]]:
     """The answer to GetPromptStats."""
-    stats = prompt_stats(run, yield_point=yield_point)
+    stats = prompt_stats(run, yield_point=yield_point, progress=progress)
     mean = stats.mean_cross_entropy
     reply = PromptStatsReply(
         first=0,

@@ -15,6 +15,7 @@ from torch import Tensor
 from model import sampling
 from model.device import to_device, to_host
 from model.loading import LoadedModel
+from model.prefill import ProgressReport
 from model.protocol.engine_requests import CheckRow
 from model.protocol.values import SamplerSettings
 from model.recompute import activations, query_rows
@@ -90,14 +91,17 @@ class Check:
     measure: Callable[[Scope], Measured | None]
 
 
-def self_check(run: Run, *, quick: bool = True, yield_point: YieldPoint = no_yield) -> tuple[CheckRow, ...]:
+def self_check(
+    run: Run, *, quick: bool = True, yield_point: YieldPoint = no_yield, progress: ProgressReport | None = None
+) -> tuple[CheckRow, ...]:
     """Every check, or with `quick` those that need no new forward pass, on the last few positions of the path."""
     rows = []
     scope = Scope(run=run, ranges=_ranges(run.length, quick=quick), yield_point=yield_point)
-    for check in CHECKS:
+    checks = [check for check in CHECKS if check.quick or not quick]
+    for done, check in enumerate(checks):
+        if progress is not None:
+            progress("self-check", done, len(checks), "checks")
         yield_point()
-        if quick and not check.quick:
-            continue
         found = check.measure(scope)
         if found is not None:
             rows.append(

@@ -65,6 +65,20 @@ class LocalJob:
             self._on_part(part, arrays or {})
 
 
+class LocalPending:
+    """What is given for a request."""
+
+    def __init__(self, engine: LocalEngine, entry: tuple[Request, dict[str, Any]]) -> None:
+        self._engine, self._entry = engine, entry
+
+    def cancel(self) -> None:
+        """Ends it, where it waits."""
+        self._engine.cancel(self._entry)
+
+    def ack(self) -> None:
+        """Nobody waits for it."""
+
+
 class LocalEngine(QObject):
     """What a panel uses of EngineClient; answers on the next turn of the loop, or at `release` while `held`."""
 
@@ -90,16 +104,18 @@ class LocalEngine(QObject):
             self._queue.remove(older)
             if older[1].get("on_error"):
                 older[1]["on_error"](ErrorInfo(code="superseded", message=""))
-        self._queue.append((message, options))
+        entry = (message, options)
+        self._queue.append(entry)
         if not self.held:
             self._timer.start()
-        return self
+        return LocalPending(self, entry)
 
-    def cancel(self) -> None:
-        """Nothing is under way for long."""
-
-    def ack(self) -> None:
-        """Nobody waits for it."""
+    def cancel(self, entry: tuple[Request, dict[str, Any]]) -> None:
+        """Ends a request that waits."""
+        if entry in self._queue:
+            self._queue.remove(entry)
+            if entry[1].get("on_error"):
+                entry[1]["on_error"](ErrorInfo(code="cancelled", message=""))
 
     @property
     def waiting(self) -> bool:

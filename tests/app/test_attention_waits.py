@@ -10,6 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.panels.attention import AttentionPanel
+from app.state.aside import Task
 from app.theme import Theme
 from app.widgets.ticks import figure
 from model.protocol.attention_requests import GetGrid, GetMatrix, GetMetrics
@@ -252,17 +253,21 @@ def test_an_answer_of_another_place_of_the_run_is_not_taken_for_this_one(qtbot: 
     qtbot.waitUntil(lambda: not panel.side.grid.missing())
 
 
+def drawing(bench: Bench) -> list[Task]:
+    """What is told of the drawing of heads, among other views that are held."""
+    return [task for task in bench.session.aside.tasks if task.title == "Drawing the heads"]
+
+
 def test_the_drawing_of_the_heads_is_told_and_can_be_stopped(qtbot: QtBot, bench: Bench) -> None:
     panel = held(qtbot, bench)
     aside = bench.session.aside
     assert aside.newest is None
     bench.selection.set_stage("raw")
-    qtbot.waitUntil(lambda: aside.newest is not None)
+    qtbot.waitUntil(lambda: bool(drawing(bench)))
     asked = len([message for message in bench.engine.asked if isinstance(message, GetGrid)])
-    task = aside.newest
-    assert task is not None
+    (task,) = drawing(bench)
     task.cancel()
-    qtbot.waitUntil(lambda: aside.newest is None)
+    qtbot.waitUntil(lambda: not drawing(bench))
     assert panel.side.waiting.isVisible()
     let(qtbot, bench, panel)
     qtbot.wait(100)
@@ -277,7 +282,7 @@ def test_the_drawing_of_a_run_that_is_gone_is_told_no_more(qtbot: QtBot, bench: 
     """Its answers reach nobody; the status bar would have told of it for good."""
     panel = held(qtbot, bench)
     bench.selection.set_stage("raw")
-    qtbot.waitUntil(lambda: bench.session.aside.newest is not None)
+    qtbot.waitUntil(lambda: bool(drawing(bench)))
     bench.run(19, 7, run_id=2)
     let(qtbot, bench, panel)
     qtbot.waitUntil(lambda: not panel.side.grid.missing())
