@@ -131,22 +131,32 @@ def reset_sampler(application: Application) -> None:
 
 
 def show_grid(application: Application) -> Iterator[None]:
-    """The grid of all heads, in the whole of its panel, scrolled from end to end."""
+    """The grid of all heads, shown where it is not, scrolled from end to end, put away and brought back."""
     from app.widgets.head_grid import HeadGrid
 
     window = application.window
     window.docks["attention"].raise_()
-    window.setFocus()
-    QTest.keyClick(window, Qt.Key.Key_G)
-    for grid in (grid for grid in window.findChildren(HeadGrid) if grid.isVisible()):
+    yield
+
+    def press() -> None:
+        window.setFocus()
+        QTest.keyClick(window, Qt.Key.Key_G)
+
+    def grids() -> list[HeadGrid]:
+        return [grid for grid in window.findChildren(HeadGrid) if grid.isVisible()]
+
+    if not grids():
+        press()
+        yield
+    for grid in grids():
         bar = grid.verticalScrollBar()
         for i in range(60):
             bar.setValue(round(bar.maximum() * abs(1 - i / 30)))
             mouse(grid.viewport(), 0.1 + 0.8 * (i % 20) / 20, 0.5, QEvent.Type.MouseMove, NONE)
             yield
-    window.setFocus()
-    QTest.keyClick(window, Qt.Key.Key_G)
-    yield
+    for _ in range(2):
+        press()
+        yield
 
 
 class Work:
