@@ -76,9 +76,9 @@ class KvPanel(Panel):
         theme = self.ctx.theme
         self.plot = GrowthPlot(theme)
         self.heads = FactTable(theme, tr("Bytes of a token"), HEADS)
-        self.left = FactTable(theme, tr("What is left"), LEFT)
-        self.phases = FactTable(theme, tr("Prefill and decode side by side"), ())
-        self.step = FactTable(theme, tr("One step with the cache and without"), step_columns())
+        self.left = FactTable(theme, tr("What is left"), LEFT, folds=True)
+        self.phases = FactTable(theme, tr("Prefill and decode side by side"), (), folds=True)
+        self.step = FactTable(theme, tr("One step with the cache and without"), step_columns(), folds=True)
         self.layers = FactTable(theme, tr("Bytes by layer"), layer_columns(sliding=False))
         self.contents = ContentsView(self)
         self.measure = QPushButton(tr("Measure"))

@@ -11,7 +11,7 @@ from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QKe
 from PySide6.QtWidgets import QHeaderView, QMenu, QTableView, QWidget
 
 from app.i18n import tr
-from app.widgets.table_style import NO_PARENT, CellDelegate, Look, SheetModel, dress_table
+from app.widgets.table_style import LEAST_HEADER, LEAST_ROW, NO_PARENT, CellDelegate, Look, SheetModel, dress_table
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PADDING, APART = 12.0, 14
 """Px between a column's text and the next one's; at 100 % text how many more there are between figures where there is
 room."""
+INSET = 12
+"""Px before the figures that stand under their row's name."""
 LEAST_BAR, SHORTEST_BAR, LEAST_WORDS = 36, 14, 40
 """Px at 100 % text of a column of bars: as wide as it should be, and so narrow that it still compares; of words."""
 _CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
@@ -59,6 +61,21 @@ class FactModel(SheetModel):
         """Columns that are narrower than their widest text."""
         self.headed = False
         """Whether something else stands over the columns of words."""
+        self.folded = False
+        """Whether each row's name has a line of its own, its figures the next one."""
+
+    def fold(self, *, folded: bool) -> bool:
+        """Names over figures, or beside them; says whether that is new."""
+        if folded == self.folded:
+            return False
+        self.beginResetModel()
+        self.folded = folded
+        self.endResetModel()
+        return True
+
+    def place(self, line: int) -> tuple[int, bool | None]:
+        """The row of a line of the table, and whether the line is its name (None: all of it)."""
+        return (line // 2, line % 2 == 0) if self.folded else (line, None)
 
     def set_rows(self, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
         """Replaces the rows; says whether anything changed."""
@@ -69,7 +86,8 @@ class FactModel(SheetModel):
             before, self.rows = self.rows, new
             for row, (was, cells) in enumerate(zip(before, new, strict=True)):
                 if was != cells:
-                    self.dataChanged.emit(self.index(row, 0), self.index(row, len(self.columns) - 1))
+                    first, last = (2 * row, 2 * row + 1) if self.folded else (row, row)
+                    self.dataChanged.emit(self.index(first, 0), self.index(last, len(self.columns) - 1))
         else:
             self.beginResetModel()
             self.rows, self.columns = new, tuple(columns)
@@ -77,7 +95,7 @@ class FactModel(SheetModel):
         return True
 
     def n_rows(self) -> int:
-        return len(self.rows)
+        return len(self.rows) * (2 if self.folded else 1)
 
     def titles(self) -> tuple[str, ...]:
         return tuple("" if column.left and self.headed else column.title for column in self.columns)
@@ -86,35 +104,54 @@ class FactModel(SheetModel):
         return Qt.AlignmentFlag.AlignLeft if self.columns[column].left else Qt.AlignmentFlag.AlignRight
 
     def look(self, row: int, column: int) -> Look:
+        row, named = self.place(row)
+        if named is not None and named != (column == 0):
+            return Look()
         cell = self.rows[row][column]
         bars = ((cell.bar, cell.voice),) if self.columns[column].bar and cell.bar is not None else None
         return Look(cell.text, cell.voice, strong=cell.strong, bars=bars)
 
     def tip(self, row: int, column: int) -> str:
-        cell = self.rows[row][column]
+        row, named = self.place(row)
+        cell = self.rows[row][0 if named else column]
         return "\n".join(filter(None, (cell.text, cell.tip))) if column in self.cut else cell.tip
 
     def spoken(self, row: int, column: int) -> str:
-        return f"{self.columns[column].title} {self.rows[row][column].text}".strip()
+        row, named = self.place(row)
+        name = f"{self.rows[row][0].text} " if named is False and column else ""
+        return f"{name}{self.columns[column].title} {self.rows[row][0 if named else column].text}".strip()
 
 
 class FactTable(QTableView):
-    """`rowChosen` by click or Enter, `rowHovered` (-1: none). Ctrl+C copies the row, the menu the table."""
+    """`rowChosen` by click or Enter, `rowHovered` (-1: none). Ctrl+C copies the row, the menu the table. `folds`: where
+    there is not the width for names and figures, these stand under their names; what there still is no room for is
+    scrolled to."""
 
     rowChosen = Signal(int)
     rowHovered = Signal(int)
 
-    def __init__(self, theme: Theme, label: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        label: str,
+        columns: Sequence[Column],
+        parent: QWidget | None = None,
+        *,
+        folds: bool = False,
+    ) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self._theme, self._folds = theme, folds
         self._model = FactModel(columns, self)
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(theme, self))
         self._dress = dress_table(self, theme)
         self.setAccessibleName(label)
         self._dress.set_titled(titled=any(column.title for column in columns))
-        self.clicked.connect(lambda index: self.rowChosen.emit(index.row()))
-        self.entered.connect(lambda index: self.rowHovered.emit(index.row()))
+        if folds:
+            self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+            self.setHorizontalScrollMode(QTableView.ScrollMode.ScrollPerPixel)
+        self.clicked.connect(lambda index: self.rowChosen.emit(self._row(index.row())))
+        self.entered.connect(lambda index: self.rowHovered.emit(self._row(index.row())))
         theme.changed.connect(self._fit)
 
     def set_rows(self, rows: Sequence[Row], columns: Sequence[Column] | None = None) -> None:
@@ -129,14 +166,15 @@ class FactTable(QTableView):
 
     def set_current(self, row: int) -> None:
         """Shows a row as the chosen one (-1: none); emits nothing."""
-        if row == self.currentIndex().row() or row >= len(self._model.rows):
+        if row == self._row(self.currentIndex().row()) or row >= len(self._model.rows):
             return
         if row < 0:
             self.clearSelection()
             self.setCurrentIndex(NO_PARENT)
         else:
-            self.selectRow(row)
-            self.scrollTo(self._model.index(row, 0))
+            line = 2 * row if self._model.folded else row
+            self.selectRow(line)
+            self.scrollTo(self._model.index(line, 0))
 
     def as_lines(self, *, header: bool = True) -> list[list[str]]:
         """The table as text; bars are left out."""
@@ -146,7 +184,7 @@ class FactTable(QTableView):
         return [titles, *lines] if header and any(titles) else lines
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        row = self.currentIndex().row()
+        row = self._row(self.currentIndex().row())
         if event.matches(QKeySequence.StandardKey.Copy):
             self._copy(row)
         elif event.key() in _CHOOSE and row >= 0:
@@ -159,7 +197,7 @@ class FactTable(QTableView):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        row = self.indexAt(event.pos()).row()
+        row = self._row(self.indexAt(event.pos()).row())
         menu.addAction(tr("Copy row"), lambda: self._copy(row)).setEnabled(row >= 0)
         menu.addAction(tr("Copy table"), lambda: self._copy(-1))
         menu.popup(event.globalPos())
@@ -171,6 +209,10 @@ class FactTable(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
+
+    def _row(self, line: int) -> int:
+        """The row of a line; -1 for none."""
+        return self._model.place(line)[0] if line >= 0 else -1
 
     def _copy(self, row: int) -> None:
         lines = self.as_lines() if row < 0 else [self.as_lines(header=False)[row]]
@@ -203,7 +245,12 @@ class FactTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         columns = self._model.columns
         needed = [self._needed(i) for i in range(len(columns))]
+        if self._folds:
+            self._fold(folded=sum(needed) > self._width_beside())
         widths = list(needed)
+        if self._model.folded:
+            self._fit_folded(needed)
+            return
         bars = [i for i, column in enumerate(columns) if column.bar]
         words = sorted((i for i, column in enumerate(columns) if column.left), key=lambda i: not columns[i].grows)
         spare = self.viewport().width() - sum(widths)
@@ -231,6 +278,30 @@ class FactTable(QTableView):
             self.setColumnHidden(i, not width)
             if width:
                 header.resizeSection(i, width)
+
+    def _width_beside(self) -> int:
+        """Px of width with names beside figures: a bar that comes only with more lines does not decide for them."""
+        least = len(self._model.rows) * self._theme.px(LEAST_ROW)
+        titles = self._theme.px(LEAST_HEADER) if any(self._model.titles()) else 0
+        bar = self.verticalScrollBar().sizeHint().width() if titles + least > self.height() else 0
+        return self.width() - bar
+
+    def _fold(self, *, folded: bool) -> None:
+        if self._model.fold(folded=folded):
+            self.clearSpans()
+        if folded:
+            for line in range(0, self._model.n_rows(), 2):
+                if self.columnSpan(line, 0) != len(self._model.columns):
+                    self.setSpan(line, 0, 1, len(self._model.columns))
+
+    def _fit_folded(self, needed: list[int]) -> None:
+        """Figures under their names have the width in equal parts, and what they need at least."""
+        header, rest = self.horizontalHeader(), range(1, len(needed))
+        spare = max(self.viewport().width() - INSET - sum(needed[1:]), 0) // max(len(rest), 1)
+        self._model.cut = frozenset()
+        header.resizeSection(0, INSET)
+        for i in rest:
+            header.resizeSection(i, needed[i] + spare)
 
     def _needed(self, index: int) -> int:
         """Px that a column's widest text takes."""
