@@ -38,6 +38,9 @@ LEAST_LINES, LINES_SHARE, STACK_GAIN = 200, 0.32, 1.15
 larger for the lines to go there."""
 UNDER, BESIDE = 150, 180
 """Px of height the lines need under the matrix, and of width beside it."""
+WIDE, UNDER_WIDE = 540, 120
+"""Px of width from which what pinned matrices leave over has the words over a row on one line, and of height the lines
+need there."""
 HELP = (
     "Each row is a query: the token that is being computed. Each column is a key: a token it may read. A cell is how "
     "much of the key's value the query takes in this head.\n\n"
@@ -99,11 +102,12 @@ class AttentionPanel(Panel):
         self.body.addWidget(self._split, 1)
         self._beside, self._instead, self._were_tabs = True, False, False
         self._own_sizes = self._own_lines = self._is_resizing = False
-        self._line_sizes, self._stacked, self._free_width = [1, 1], False, 0
+        self._line_sizes, self._stacked, self._inside, self._free_width = [1, 1], False, False, 0
         self._split.splitterMoved.connect(self._on_split_moved)
         for lines in (self._left, self._right):
             lines.splitterMoved.connect(self._on_lines_moved)
         self._maps.set_views(self.maps())
+        self._maps.freed.connect(self._look_again)
         self._connect_map(self.main)
         self._resized.connect(self._after_resize, Qt.ConnectionType.QueuedConnection)
         self.pages.keyChanged.connect(self._choose_page)
@@ -213,6 +217,9 @@ class AttentionPanel(Panel):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._look_again()
+
+    def _look_again(self) -> None:
         if not self._is_resizing:
             self._is_resizing = True
             self._resized.emit()
@@ -240,7 +247,7 @@ class AttentionPanel(Panel):
         if shown and not narrow and not self._own_sizes:
             side = self._side_width()
             self._split.setSizes([max(self.width() - side - 36, 200), side])
-        if self.side.split and not self._own_lines:
+        if self.side.split and not self._inside and not self._own_lines:
             (self._right if self._stacked else self._left).setSizes(self._line_sizes)
 
     @property
@@ -289,7 +296,7 @@ class AttentionPanel(Panel):
             return
         side = 0 if not shown else self.side.width() if self._own_sizes else self._split_side()
         width, height = self.width() - side - (36 if shown else 24), self.height() - px(60)
-        stays = 0 if self.side.split else 10
+        stays = 0 if self.side.split and not self._inside else 10
         under, beside = height - self._matrix_height(width, height), width - self._matrix_width(width, height)
         split = (
             self.ctx.session.run is not None
@@ -306,6 +313,9 @@ class AttentionPanel(Panel):
             stacked = heads > 0
             if stacked:
                 self._line_sizes, self._free_width = [heads, height - heads], side + round(beside)
+        self._place_inside(allowed=not split and self.ctx.session.run is not None and not (narrow and shown))
+        if self._inside:
+            return
         if split == self.side.split and stacked == self._stacked and (not split or way == self._left.orientation()):
             return
         self._stacked = stacked
@@ -315,6 +325,26 @@ class AttentionPanel(Panel):
             (self._right if stacked else self._left).addWidget(self.side.lines)
             self.side.lines.show()
         self.mark("view")
+
+    def _place_inside(self, *, allowed: bool) -> None:
+        """Lines that have no place else go where pinned matrices leave one over, or from there."""
+        px, free, lines = self.ctx.theme.px, self._maps.free, self.side.lines
+        wide = free.width() >= px(WIDE)
+        roomy = free.width() >= px(BESIDE) and free.height() >= px(UNDER_WIDE if wide else UNDER)
+        inside = allowed and bool(self.pinned) and roomy
+        if inside:
+            self.side.set_split(split=True, wide=wide)
+            if not self._inside:
+                lines.setParent(self._maps)
+                lines.show()
+            lines.setGeometry(free)
+            lines.raise_()
+        elif self._inside:
+            self.side.set_split(split=False)
+        if inside != self._inside:
+            self._inside = inside
+            self._stacked = False
+            self.mark("view")
 
     def _matrix_width(self, width: int, height: int) -> int:
         """Px of `width` with which the matrices are as large as the height lets them be: more would lie idle."""

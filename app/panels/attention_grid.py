@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRect, QSize
+from PySide6.QtCore import QRect, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -53,13 +53,18 @@ Best = tuple[int, Options, float, float]
 
 
 class MapGrid(QWidget):
-    """Matrices of one size, in reading order. One alone has the room; several of one scale have one key under them."""
+    """Matrices of one size, in reading order. One alone has the room; several of one scale have one key under them.
+    `freed`: another place than before is left over."""
+
+    freed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._views: tuple[MapView, ...] = ()
         self._known: tuple[object, dict[tuple[int, int], Best]] = (None, {})
+        self.free = QRect()
+        """Where several matrices leave room for something else: in their last row, or under a single one."""
         self.key = SharedKey(theme, self)
         self.key.hide()
 
@@ -96,6 +101,10 @@ class MapGrid(QWidget):
             x, y = column * (size.width() + GAP), row * (size.height() + ROW_GAP)
             view.setGeometry(QRect(x, y, size.width(), size.height()))
             view.settle()
+        free = self._left_over(columns, size)
+        if free != self.free:
+            self.free = free
+            self.freed.emit()
 
     def side_in(self, room: QSize) -> float:
         """Px of each matrix's side if all of this had that room."""
@@ -127,6 +136,17 @@ class MapGrid(QWidget):
     def _has_key(self) -> bool:
         """Many matrices are too small for the words of the line and the cell, whatever their scales."""
         return self.shares_key or len(self._views) >= MANY
+
+    def _left_over(self, columns: int, size: QSize) -> QRect:
+        """The larger of both such places."""
+        last = len(self._views) % columns
+        if last:
+            x = last * (size.width() + GAP)
+            return QRect(x, self._views[-1].y(), columns * (size.width() + GAP) - GAP - x, size.height())
+        if len(self._views) < 2 or columns < len(self._views):
+            return QRect()
+        used = max(view.bottom() for view in self._views) + ROW_GAP
+        return QRect(0, used, self.width(), max(size.height() - used, 0))
 
     def _on_bar(self) -> None:
         if self.shares_key != self.key.barred:

@@ -231,6 +231,12 @@ class MapView(QWidget):
     def as_table(self) -> bool:
         return self._stack.currentIndex() == 1
 
+    def bottom(self) -> int:
+        """Px from its top to the end of what is drawn in it."""
+        drawn = self.heat.geometry_now()
+        ends = [place.bottom() for place in (drawn.area, drawn.readout, drawn.bar) if not place.isNull()]
+        return self._stack.y() + math.ceil(max(ends))
+
     @property
     def form(self) -> tuple[object, ...]:
         """All that decides how it stands in some room."""

@@ -27,13 +27,15 @@ GAP = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """`index`: of the cell; `centre`: px along the axis; `ruler`: one of few, so it has a tick and its position."""
+    """`index`: of the cell; `centre`: px along the axis; `ruler`: one of few, so it has a tick and its position;
+    `shift`: px that words over a counted column stand off its middle."""
 
     index: int
     centre: float
     piece: str
     ruler: bool = False
     number: str = ""
+    shift: float = 0.0
 
 
 class Axis:
@@ -177,9 +179,8 @@ class Axis:
         width = min(metrics.horizontalAdvance(label.piece), math.inf if self.counts else room) + number
         height = metrics.ascent()
         if self.counts:
-            return QPolygonF(
-                QRectF(label.centre - width / 2 - margin, edge - TICK - 1 - height - margin, width + 2 * margin, height)
-            )
+            left = label.centre + label.shift - width / 2 - margin
+            return QPolygonF(QRectF(left, edge - TICK - 1 - height - margin, width + 2 * margin, height))
         if self._slanted:
             box = QRectF(-margin, -height / 2 - margin, width + 2 * margin, height + 2 * margin)
             return self._slant(label.centre, edge).map(QPolygonF(box))
@@ -211,7 +212,11 @@ class Axis:
             else:
                 painter.drawLine(QPointF(edge - TICK, at), QPointF(edge, at))
         if self.counts:
-            text_x, number_x, middle = label.centre - width / 2, 0.0, edge - TICK - 1 - metrics.ascent() / 2
+            text_x, number_x, middle = (
+                label.centre + label.shift - width / 2,
+                0.0,
+                edge - TICK - 1 - metrics.ascent() / 2,
+            )
         elif self._slanted:
             painter.setTransform(self._slant(label.centre, edge), combine=True)
             text_x, number_x, middle = number, 0.0, 0.0

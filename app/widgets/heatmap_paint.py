@@ -12,6 +12,7 @@ from app.widgets.colour_bar import draw_bar
 from app.widgets.heatmap_axes import Label
 from app.widgets.heatmap_boundary import paint_boundaries
 from app.widgets.heatmap_image import Hatch, render
+from app.widgets.heatmap_layout import LABEL_ROOM
 from app.widgets.heatmap_words import LEAST_WORDS
 from app.widgets.readout import draw_parts, parts_width
 
@@ -96,7 +97,7 @@ def bold_labels(heat: HeatMap) -> tuple[list[Label], list[Label]]:
 def touch(heat: HeatMap, label: Label, other: Label, *, rows: bool) -> bool:
     """Whether two labels of an axis stand closer than they may."""
     axis, count = (heat.row_axis, heat.shape[0]) if rows else (heat.col_axis, heat.shape[1])
-    return abs(other.centre - label.centre) < axis.apart(label.piece, other.piece, count)
+    return abs(other.centre + other.shift - label.centre - label.shift) < axis.apart(label.piece, other.piece, count)
 
 
 def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
@@ -211,6 +212,12 @@ def _bold_label(heat: HeatMap, index: int, *, rows: bool) -> Label | None:
         return None
     ruler = (rect.height() if rows else rect.width()) < axis.spacing(count)
     number = axis.number(index) if ruler and axis.named else ""
+    if axis.bare and not rows:  # over columns that have no room for all their tokens, this one has its own
+        most = LABEL_ROOM * heat.theme.text_scale
+        piece = axis.bold_metrics.elidedText(axis.piece(index), Qt.TextElideMode.ElideRight, most)
+        half = axis.bold_metrics.horizontalAdvance(piece) / 2 + 1
+        shift = max(min(centre, heat.width() - half), half) - centre
+        return Label(index=index, centre=centre, piece=piece, ruler=ruler, shift=shift)
     return Label(index=index, centre=centre, piece=axis.word(index), ruler=ruler, number=number)
 
 

@@ -21,7 +21,7 @@ from app.widgets.elided_label import ElidedLabel
 from app.widgets.heatmap_axes import STEEP
 from app.widgets.heatmap_boundary import words_place
 from app.widgets.heatmap_layout import Options
-from app.widgets.heatmap_paint import axis_labels
+from app.widgets.heatmap_paint import axis_labels, bold_labels
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.protocol.attention_requests import GetGrid
@@ -436,3 +436,57 @@ def test_titles_have_their_room_with_the_resize(qtbot: QtBot, bench: Bench) -> N
             layout.activate()
             assert (title.width(), label.width()) == (view.width(), width)
     assert len(dressed) == 2, "the value goes into the title and out of it"
+
+
+@pytest.mark.parametrize(
+    ("size", "pins"), [((751, 504), 2), ((751, 504), 4), ((1037, 625), 2), ((1037, 625), 4), ((472, 556), 2)]
+)
+def test_the_place_that_matrices_leave_over_has_the_row(
+    qtbot: QtBot, bench: Bench, size: tuple[int, int], pins: int
+) -> None:
+    """A quarter of the panel was empty beside three matrices, and a sixth beside five."""
+    panel = with_pins(qtbot, bench, size, pins)
+    lines, maps = panel.side.lines, panel._maps
+    qtbot.waitUntil(lambda: lines.isVisible() and lines.parentWidget() is maps)
+    place, key = lines.geometry(), panel._maps.key
+    assert place.width() >= 180 and place.height() >= 120 and maps.rect().contains(place)
+    assert place.bottom() < key.y()
+    for view in panel.maps():
+        drawn = view.heat.geometry_now()
+        for part in (drawn.area, drawn.readout):
+            assert part.isNull() or not part.toAlignedRect().translated(view.mapTo(maps, view.heat.pos())).intersects(
+                place
+            )
+    qtbot.waitUntil(lambda: panel.side.row.isVisible() and panel.settled)
+    panel.main.heat.colClicked.emit(1)
+    settled(qtbot, panel, bench)
+    assert panel.side.column.isVisible() and lines.parentWidget() is maps
+    if panel.pages.isVisible():  # the same as a page, and back
+        panel._choose_page("entropy")
+        settled(qtbot, panel, bench)
+        assert panel.side.entropy.isVisible() and not maps.isVisible() and panel.pages.key() == "entropy"
+        panel._choose_page("matrix")
+        settled(qtbot, panel, bench)
+        assert lines.isVisible() and lines.parentWidget() is maps and panel.pages.key() == "matrix"
+    while panel.pinned:
+        panel.pinned[0].unpinned.emit(panel.pinned[0].pinned)
+        settled(qtbot, panel, bench)
+    qtbot.waitUntil(lambda: not maps.isAncestorOf(lines))
+    panel.side.show_page("row")
+    settled(qtbot, panel, bench)
+    assert panel.side.page == "row"
+
+
+@pytest.mark.parametrize("key", [0, 1, 8, 18])
+def test_over_columns_that_are_counted_the_chosen_one_has_its_token(qtbot: QtBot, bench: Bench, key: int) -> None:
+    panel = with_pins(qtbot, bench, (751, 504), 3)
+    bench.selection.set_cell(18, key)
+    settled(qtbot, panel, bench)
+    for view in panel.maps():
+        heat = view.heat
+        assert heat.col_axis.bare
+        [label] = bold_labels(heat)[1]
+        assert label.piece == heat.col_axis.piece(key) and label.index == key
+        area = heat.geometry_now().area
+        box = heat.col_axis.outline(label, area.top(), 0.0, bold=True).boundingRect()
+        assert box.left() >= 0 and box.right() <= heat.width() and box.left() <= label.centre <= box.right()
