@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from app.panels.base import Panel
     from app.tour.driver import Driver
 
-SIZE, SMALL, LIST = (960, 600), (560, 350), (530, 420)
+SIZE, SMALL, LIST, GRID = (960, 600), (560, 350), (530, 420), (880, 440)
 FEW = frozenset({"prompt", "timeline"})
 """Panels of few things, whose picture is smaller: larger they would be empty, and their text too small to read."""
 
-SIZES = {**dict.fromkeys(FEW, SMALL), "sampling": LIST}
-"""A list's names and figures are far apart where it is wide."""
+SIZES = {**dict.fromkeys(FEW, SMALL), "sampling": LIST, "lens": GRID}
+"""A list's names and figures are far apart where it is wide; a grid whose cells do not grow is, with the words of its
+help, no higher than the screen of a small laptop."""
 TELLING: Mapping[str, Callable[[Any], tuple[QWidget, ...]]] = {
     "attention": lambda panel: (panel.main,),
     "kv": lambda panel: (panel.grid.cards["growth"],),

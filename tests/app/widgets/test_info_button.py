@@ -16,7 +16,7 @@ from app.panels import PANELS
 from app.panels.base import Panel
 from app.theme import Theme
 from app.tour.panels import TELLING, figure_in
-from app.widgets.info_button import LEAST_TEXT, MARGIN, InfoButton, telling
+from app.widgets.info_button import LEAST_TEXT, MARGIN, InfoButton, InfoPopup, telling
 
 ROOT = Path(__file__).resolve().parents[3]
 Key = Qt.Key
@@ -66,6 +66,23 @@ def test_every_panel_explains_itself_with_its_picture(
     assert (surface.lightness() < 128) == (choice == "dark")
     assert button.screen().availableGeometry().contains(popup.geometry())
     QTest.keyClick(popup, Key.Key_Escape)
+
+
+def test_the_lens_picture_is_whole_on_a_small_laptop(qtbot: QtBot, theme: Theme) -> None:
+    """It was wider than its pop-up, and with its words higher than a screen of 768 px."""
+    [panel] = [kind for kind in PANELS if kind.panel_id == "lens"]
+    button = InfoButton(theme, panel.title, panel.help_text, panel=panel.panel_id)
+    qtbot.addWidget(button)
+    room, picture = 752, button._picture()
+    assert picture is not None
+    popup = InfoPopup(theme, panel.title, panel.help_text, button, picture, room=room)
+    popup.fit(room)
+    popup.show()
+    qtbot.waitExposed(popup)
+    (image,) = [label for label in popup.findChildren(QLabel) if not label.pixmap().isNull()]
+    assert image.pixmap().size() == picture.size()
+    assert popup._scroller.verticalScrollBar().maximum() == 0
+    popup.close()
 
 
 def rgb(colour: QColor) -> tuple[int, int, int]:
