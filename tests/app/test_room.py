@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -36,13 +36,18 @@ def frame(widget: QWidget) -> QRect:
 def misplaced(application: Application) -> list[str]:
     """What lies outside the window, or over another dock."""
     window = application.window
-    docks = {name: dock for name, dock in window.docks.items() if not dock.visibleRegion().isEmpty()}
     parts = [child for bar in (window.run_bar, window.status) for child in (bar, *bar.findChildren(QWidget))]
     parts = [part for part in parts if part.isVisible() and not part.size().isEmpty()]
-    inside = frame(window.area)
     found = [f"outside: {type(part).__name__} {part.accessibleName()}" for part in parts
              if not window.rect().contains(frame(part))]  # fmt: skip
-    found += [f"outside: {name}" for name, dock in docks.items() if not inside.contains(frame(dock))]
+    return found + misplaced_docks(application)
+
+
+def misplaced_docks(application: Application) -> list[str]:
+    window = application.window
+    docks = {name: dock for name, dock in window.docks.items() if not dock.visibleRegion().isEmpty()}
+    inside = frame(window.area)
+    found = [f"outside: {name}" for name, dock in docks.items() if not inside.contains(frame(dock))]
     for a, b in itertools.combinations(docks, 2):
         if frame(docks[a]).intersects(frame(docks[b])):
             found.append(f"{a} over {b}")
@@ -77,6 +82,33 @@ def test_everything_is_inside_and_apart_in_any_order_of_size_and_text(
             application.window.docks[name].raise_()
             qtbot.wait(60)
             assert misplaced(application) == [], (step, name)
+
+
+class Pictures(QObject):
+    """What was misplaced in each picture of the window, in the order in which they were drawn."""
+
+    def __init__(self, application: Application) -> None:
+        super().__init__(application.window)
+        self.found: list[list[str]] = []
+        self._application = application
+        application.window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.UpdateRequest:
+            self.found.append(misplaced_docks(self._application))
+        return super().eventFilter(watched, event)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_no_picture_shows_docks_over_others_on_the_way_either(
+    application: Application, qtbot: QtBot, order: list[Step]
+) -> None:
+    """Where there was no room they lay over others until their shares followed, a fifth of a second later."""
+    pictures = Pictures(application)
+    for step in order:
+        pictures.found.clear()
+        go(application, qtbot, step)
+        assert pictures.found and not [found for found in pictures.found if found], step
 
 
 def test_panels_without_room_are_scrolled_and_have_it_back(application: Application, qtbot: QtBot) -> None:
