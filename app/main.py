@@ -127,6 +127,7 @@ class Application:
 
 def create(source: str = "", argv: Sequence[str] = ("decoderscope",)) -> Application:
     """Everything up to the first paint; the rest comes by itself once the event loop runs."""
+    gc.disable()  # as Collector does: nothing made until the first paint goes again
     choose_input_method()
     qt = QApplication.instance()
     if not isinstance(qt, QApplication):

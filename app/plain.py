@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 
@@ -22,7 +21,9 @@ def tip(text: str) -> str:
     <img src=…> would be obeyed. A QLabel is told with setTextFormat instead."""
     if "<" not in text and "&" not in text:
         return text
-    return f'<span style="white-space: pre-wrap">{html.escape(text)}</span>'
+    from html import escape  # noqa: PLC0415 - the first paint has no such text
+
+    return f'<span style="white-space: pre-wrap">{escape(text)}</span>'
 
 
 def seen(text: str) -> str:

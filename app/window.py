@@ -24,7 +24,9 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStacke
 from app.amounts import tokens
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
+from app.frame.menus import MenuBar
 from app.frame.start_page import LOW_WINDOW, SHORT_WINDOW, StartPage
+from app.frame.toolbar import RunBar
 from app.frame.turns import Turns
 from app.i18n import again, set_language, tr
 from app.notify import Trouble
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from app.context import AppContext
     from app.frame.docks import Crowding, PanelDock
     from app.frame.in_use import PanelInUse
-    from app.frame.menus import MenuBar
     from app.frame.other_language import OtherLanguage
     from app.frame.pages import AbsentPage
     from app.keys import KeyRouter
@@ -69,7 +70,6 @@ class MainWindow(QMainWindow):
         self._why_absent = ""
         self.keys: KeyRouter | None = None
         self.in_use: PanelInUse | None = None
-        self.menu: MenuBar | None = None
         self._language: OtherLanguage | None = None
         self.setObjectName("MainWindow")
         self.setWindowTitle("Decoderscope")
@@ -87,14 +87,17 @@ class MainWindow(QMainWindow):
         self._refresh.setSingleShot(True)
         self._refresh.setInterval(0)
         self._refresh.timeout.connect(self._refresh_bars)
+        theme.apply()
+        self.menu, self.run_bar = MenuBar(theme, commands), RunBar(theme, commands)
+        self.setMenuBar(self.menu)
+        self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.run_bar)
         self._fit_to_screen()
 
     def furnish(self) -> None:
-        """Menu, toolbar, status bar and keys: right after the first paint."""
+        """Banners, status bar and keys: right after the first paint."""
         from app.frame.in_use import PanelInUse  # noqa: PLC0415 - after the first paint
         from app.keys import KeyRouter  # noqa: PLC0415
 
-        self.theme.apply()
         self.keys = KeyRouter(self, self.registry)
         self.in_use = PanelInUse(lambda: self.docks, self)
         self.keys.pressed.connect(self.in_use.press)
@@ -110,15 +113,9 @@ class MainWindow(QMainWindow):
 
     def _make_bars(self) -> None:
         from app.frame.banners import BannerBar  # noqa: PLC0415 - after the first paint, as the next ones
-        from app.frame.menus import MenuBar  # noqa: PLC0415
         from app.frame.statusbar import StatusLine  # noqa: PLC0415
-        from app.frame.toolbar import RunBar  # noqa: PLC0415
 
-        self.menu = MenuBar(self.theme, self.registry)
-        self.setMenuBar(self.menu)
-        self.run_bar = RunBar(self.theme, self.registry)
         self.banners = BannerBar(self.theme)
-        self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.run_bar)
         self.addToolBarBreak(Qt.ToolBarArea.TopToolBarArea)
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.banners)
         self.status = StatusLine(self.theme, self.registry)
@@ -154,7 +151,6 @@ class MainWindow(QMainWindow):
 
     def _bind_bars(self) -> None:
         assert self.ctx is not None
-        assert self.menu is not None
         self.run_bar.bind(self.ctx.session, self._model_menu)
         self.status.bind(self.ctx.session)
         self.menu.extend("View", self._fill_panels_menu)
@@ -410,8 +406,7 @@ class MainWindow(QMainWindow):
 
     def retranslate(self) -> None:
         """Menus, bars, titles and the page for an absent model in the language in force."""
-        if self.menu is not None:
-            self.menu.retranslate()
+        self.menu.retranslate()
         for bar in (self.run_bar, self.banners, self.status):
             bar.retranslate()
         for dock in self.docks.values():

@@ -11,7 +11,6 @@ from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QLabel, QMenuBar
 
 from app.i18n import tr
-from app.keys import shortcut_text
 from app.widgets.tick_menu import TickMenu
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class MenuBar(QMenuBar):
                 target.addAction(self._action(command, target))
 
     def _action(self, command: Command, parent: TickMenu) -> QAction:
+        from app.keys import shortcut_text  # noqa: PLC0415 - after the first paint
+
         # Keys are bound by the key router; here they are only shown.
         keys = shortcut_text(command)
         action = QAction(f"{command.label}\t{keys}" if keys else command.label, parent)

@@ -317,7 +317,7 @@ def test_the_default_model_has_its_name_among_the_recent_ones(live: Application,
     session, opened = session_of(live), list[str]()
     live.settings.update(recent_models=("",))
     live.window._open = opened.append  # type: ignore[method-assign, assignment]
-    file_menu = live.window.menu.menus["File"]  # type: ignore[union-attr]
+    file_menu = live.window.menu.menus["File"]
     for names in (("",), ("/a/model", ""), ()):
         live.settings.update(recent_models=names)
         file_menu.aboutToShow.emit()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QRectF, QTimer
+from PySide6.QtCore import QRect, QRectF, QTimer
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
@@ -173,6 +173,34 @@ def test_a_window_that_is_closed_while_it_is_filled_keeps_the_layout_and_says_no
     assert application._coming is not None
     application._coming.engine.close()
     close_window(application)
+
+
+def test_the_first_frame_has_menu_and_toolbar_where_they_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    """Both came 0.14 s after it, and all that was drawn moved down."""
+    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
+    settings = Settings(default_path())
+    settings.update(engine_command=SILENT_ENGINE)
+    settings.save()
+    application = create()
+    window, found = application.window, list[tuple[list[QRect], int]]()
+
+    def bars() -> tuple[list[QRect], int]:
+        places = [bar.geometry() for bar in (window.menu, window.run_bar) if bar.isVisible()]
+        return places, window.pages.y()
+
+    window.firstPaint.connect(lambda: found.append(bars()))
+    window.resize(1400, 900)
+    with qtbot.waitSignal(window.populated, timeout=20_000):
+        window.show()
+    try:
+        assert len(found) == 1 and len(found[0][0]) == 2
+        assert bars() == found[0]
+        assert [place.height() > 20 for place in found[0][0]] == [True, True]
+        assert [action.text() for action in window.menu.actions()] == ["File", "Run", "View", "Model", "Help"]
+    finally:
+        close_window(application)
 
 
 def test_another_language_chosen_while_the_window_is_filled_is_said_by_all_of_it(

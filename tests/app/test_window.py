@@ -57,7 +57,7 @@ def test_language_switches_live_and_nothing_is_lost(application: Application, qt
     prompt_of(application).edit.setPlainText("kept")
     window.registry.run("view.language.zh_CN")
     qtbot.waitUntil(lambda: window.docks["prompt"].windowTitle() == "提示词")
-    assert [menu.title() for menu in window.menu.menus.values()] == ["文件", "运行", "视图", "模型", "帮助"]  # type: ignore[union-attr]
+    assert [menu.title() for menu in window.menu.menus.values()] == ["文件", "运行", "视图", "模型", "帮助"]
     assert window.run_bar.prefill.text() == "预填充"
     assert prompt_of(application).edit.text() == "kept"
     untranslated = [c.label for c in window.registry if c.label == c.title and c.submenu != "Language"]
