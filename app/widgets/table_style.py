@@ -268,7 +268,10 @@ def whole_rows(table: QTableView, *, header: int, row: int) -> None:
     height = max(row, min(room // count, row * 5 // 4))
     table.verticalHeader().setMinimumSectionSize(row)
     table.verticalHeader().setDefaultSectionSize(height)
-    table.horizontalHeader().setFixedHeight(header + max(0, room - count * height))
+    head, high = table.horizontalHeader(), header + max(0, room - count * height)
+    if head.height() != high or head.minimumHeight() != high:
+        head.setFixedHeight(high)
+        head.geometriesChanged.emit()  # or the rows keep the room that the height before left them
 
 
 def dress_table(table: QTableView, theme: Theme, *, fills: bool = True) -> Dress:

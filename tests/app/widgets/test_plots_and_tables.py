@@ -243,6 +243,27 @@ def test_the_step_table_cuts_no_row(qtbot: QtBot, theme: Theme, height: int) -> 
     assert table.rowViewportPosition(table.rowAt(1)) == 0
 
 
+@pytest.mark.parametrize("kind", [StepTable, CandidateTable])
+def test_no_row_is_cut_while_a_table_becomes_lower_and_higher(
+    qtbot: QtBot, theme: Theme, kind: type[StepTable | CandidateTable]
+) -> None:
+    """The rows once had the room that the header of the size before left them, and the last of them was cut."""
+    table = kind(theme)
+    qtbot.addWidget(table)
+    if isinstance(table, StepTable):
+        table.set_rows([StepRow(node=n, step=n, piece="·a", p=0.5, entropy=1.0, ms=55.0) for n in range(40)], 39)
+    else:
+        table.set_candidates(candidates(40), None)
+    table.resize(300, 160)
+    table.show()
+    qtbot.waitExposed(table)
+    least = table.minimumHeight()
+    for height in (*range(160, least, -1), *range(least, 160), 118, 117, 121, 117):
+        table.resize(300, height)
+        assert table.viewport().height() % table.rowHeight(0) == 0, height
+        assert table.viewport().height() + table.horizontalHeader().height() == height
+
+
 def test_the_cdfs_steps_fill_the_plot(qtbot: QtBot, theme: Theme) -> None:
     for count in (1, 5, 40, 4096):
         tokens = np.arange(1, count + 1)
