@@ -24,7 +24,7 @@ from matplotlib.transforms import Affine2D, Bbox, BboxBase, TransformedBbox
 from numpy.typing import NDArray
 
 from model.colormaps import lut
-from model.export.fonts import families, printable
+from model.export.fonts import families, families_for, printable
 from model.export.palette import PALETTES, Palette
 from model.export.raster import repeat_whole, widen
 from model.export.spec import POINTS, FigureSpec
@@ -87,9 +87,10 @@ class _Pixels(BboxImage):
 class Canvas:
     """The page of one figure."""
 
-    def __init__(self, spec: FigureSpec, *, check: Check = nothing) -> None:
-        """`check` is asked now and then while the page is laid out and drawn, and may raise to end it."""
-        self.spec, self.check = spec, check
+    def __init__(self, spec: FigureSpec, *, check: Check = nothing, whole_chain: bool = False) -> None:
+        """`check` is asked now and then while the page is laid out and drawn, and may raise to end it. `whole_chain`:
+        every word names all typefaces, for a file that is drawn where others are installed."""
+        self.spec, self.check, self._whole_chain = spec, check, whole_chain
         wide, high = spec.pixels
         self.figure = Figure(figsize=(wide / spec.dpi, high / spec.dpi), dpi=spec.dpi)
         self.width, self.height = wide / spec.dpi * POINTS, high / spec.dpi * POINTS
@@ -117,8 +118,9 @@ class Canvas:
         if not text:
             return 0.0, 0.0
         self.check()
+        words = printable(text)
         wide, high, _ = self._renderer.get_text_width_height_descent(  # type: ignore[no-untyped-call]  # matplotlib
-            printable(text), _font(size, mono=mono, bold=bold), ismath=False
+            words, self._font(words, size, mono=mono, bold=bold), ismath=False
         )
         return wide * POINTS / _MEASURE_DPI, high * POINTS / _MEASURE_DPI
 
@@ -142,12 +144,13 @@ class Canvas:
             anchor, lift = "baseline", 0.36 * size
             x += lift * math.sin(math.radians(turn))
             y += lift * math.cos(math.radians(turn))
-        words = self.figure.text(
+        words = printable(text)
+        artist = self.figure.text(
             x,
             y,
-            printable(text),
+            words,
             transform=self._to_display,
-            fontproperties=_font(size, mono=mono, bold=bold),
+            fontproperties=self._font(words, size, mono=mono, bold=bold),
             color=colour or self.palette.text,
             ha=align,
             va=anchor,
@@ -155,7 +158,7 @@ class Canvas:
             rotation_mode="anchor",
             parse_math=False,
         )
-        self._ask_before(words)
+        self._ask_before(artist)
 
     def line(
         self,
@@ -315,6 +318,6 @@ class Canvas:
                 lines[-1] = self.fit(word, size, width)
         return lines
 
-
-def _font(size: float, *, mono: bool, bold: bool) -> FontProperties:
-    return FontProperties(family=list(families(mono=mono)), size=size, weight="bold" if bold else "normal")
+    def _font(self, words: str, size: float, *, mono: bool, bold: bool) -> FontProperties:
+        family = families(mono=mono) if self._whole_chain else families_for(words, mono=mono, bold=bold)
+        return FontProperties(family=list(family), size=size, weight="bold" if bold else "normal")

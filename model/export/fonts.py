@@ -50,6 +50,20 @@ def _covered() -> frozenset[int]:
     return frozenset(points)
 
 
+def families_for(text: str, *, mono: bool = False, bold: bool = False) -> tuple[str, ...]:
+    """The shortest beginning of `families` that prints `text` as the whole does: each further one is looked for at
+    every word."""
+    chain = families(mono=mono)
+    return chain[:1] if _of_first(mono=mono, bold=bold).issuperset(map(ord, text)) else chain
+
+
+@cache
+def _of_first(*, mono: bool, bold: bool) -> frozenset[int]:
+    """Code points that the first of the families holds."""
+    first = FontProperties(family=[families(mono=mono)[0]], weight="bold" if bold else "normal")
+    return frozenset(get_font(findfont(first)).get_charmap())
+
+
 def printable(text: str) -> str:
     """`text` as figures can print it: nothing invisible, what no font holds as ⟨U+1F600⟩."""
     return escape(text, lambda character: ord(character) in _covered())

@@ -50,7 +50,7 @@ def render(
     """The file. `draw` puts a figure on the canvas it is given; `about` goes into the file's own metadata; `check` may
     raise to end it."""
     with mpl.rc_context(DRAWING_SETTINGS), glyphs_alone() if file_format == "pdf" else nullcontext():
-        canvas = Canvas(spec, check=check)
+        canvas = Canvas(spec, check=check, whole_chain=file_format == "svg")
         draw(canvas)
         metadata = _metadata(file_format, title, about)
         if file_format == "png":
@@ -86,6 +86,8 @@ def glyphs_alone() -> Iterator[None]:
         for table in LAYOUT_TABLES:
             if table in font:
                 del font[table]  # rather than have it dropped: it would be read first
+        if "glyf" in font:  # CFF has names of its own; here they would be made of cmap
+            font.setGlyphOrder([f"glyph{index}" for index in range(font["maxp"].numGlyphs)])
         return font
 
     subset.load_font = load_bare

@@ -16,8 +16,9 @@ import secrets
 import stat
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -36,6 +37,8 @@ BUFFERS, BUFFER_BYTES = 3, 4 * 2**20
 BUFFERED = 2**16
 SYNC_BYTES = 32 * 2**20
 """Of a file under way, what is sent to the disk at a time."""
+AHEAD = 4
+"""Times that, how far a file may be ahead of the disk."""
 _FORBIDDEN = frozenset('<>:"/\\|?*')
 _RESERVED = frozenset({"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))})
 _REASONS = {
@@ -189,20 +192,28 @@ class _Growing:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
             self.size += len(data)
-            if self.size - self._on_disk >= SYNC_BYTES:
-                self._push()
         except OSError as error:
             raise FileWriteError.of(self.target, error) from error
         if self.hashed:
             self.hash.update(data)
 
-    def _push(self) -> None:
+    @property
+    def ahead(self) -> int:
+        """Bytes that were written and not yet sent to the disk."""
+        return self.size - self._on_disk
+
+    def push(self) -> None:
         """Sends what has come to the disk now, which leaves little to wait for at the end, and gives its memory back:
-        fresh memory for all of a large file costs more than to write it. Where the system can."""
-        if hasattr(os, "fdatasync") and hasattr(os, "posix_fadvise"):
-            os.fdatasync(self._descriptor)
-            os.posix_fadvise(self._descriptor, self._on_disk, self.size - self._on_disk, os.POSIX_FADV_DONTNEED)
-        self._on_disk = self.size
+        fresh memory for all of a large file costs more than to write it. Where the system can. More may be written
+        meanwhile, on another thread."""
+        size = self.size
+        try:
+            if hasattr(os, "fdatasync") and hasattr(os, "posix_fadvise"):
+                os.fdatasync(self._descriptor)
+                os.posix_fadvise(self._descriptor, self._on_disk, size - self._on_disk, os.POSIX_FADV_DONTNEED)
+        except OSError as error:
+            raise FileWriteError.of(self.target, error) from error
+        self._on_disk = size
 
     def settle(self) -> None:
         """To the disk, and closed; a full disk may show only here. May be called again."""
@@ -253,8 +264,8 @@ def _mode(target: Path) -> int:
 
 
 class _Worker(io.RawIOBase):
-    """A stream into a growing file whose bytes are hashed, written and synced on a thread of their own, while those
-    that follow are computed. What goes wrong there is raised by the next `write` or by `wait`."""
+    """A stream into a growing file whose bytes are hashed and written on a thread of their own, while those that follow
+    are computed, and sent to the disk on another. What goes wrong there is raised by the next `write` or by `wait`."""
 
     def __init__(self, file: _Growing) -> None:
         super().__init__()
@@ -266,6 +277,8 @@ class _Worker(io.RawIOBase):
         self._buffer, self._used = bytearray(BUFFER_BYTES), 0
         self._error: BaseException | None = None
         self._stopped = False
+        self._due: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._pushing = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="write files", daemon=True)
         self._thread.start()
 
@@ -310,18 +323,37 @@ class _Worker(io.RawIOBase):
         self._used = 0
 
     def _work(self) -> None:
+        pusher: threading.Thread | None = None
         while (data := self._full.get()) is not None:
-            if self._error is None and not self._stopped:
-                try:
-                    self.file.write(data)
-                except Exception as error:  # noqa: BLE001 - raised where the bytes come from
-                    self._error = error
+            self._unless_over(partial(self.file.write, data))
             if len(data) == BUFFER_BYTES:
                 self._free.put(data.obj)  # type: ignore[arg-type]  # the bytearray it was cut from
+            if self.file.ahead >= SYNC_BYTES:
+                if pusher is None:  # most files are done before
+                    pusher = threading.Thread(target=self._push_due, name="sync files", daemon=True)
+                    pusher.start()
+                self._due.put(True)
+            if self.file.ahead >= AHEAD * SYNC_BYTES:
+                self._push()
+        if pusher is not None:
+            self._due.put(False)
+            pusher.join()
+        self._unless_over(self.file.settle)
+
+    def _push_due(self) -> None:
+        while self._due.get():
+            self._push()
+
+    def _push(self) -> None:
+        with self._pushing:
+            if self.file.ahead >= SYNC_BYTES:  # else somebody was here in the meantime
+                self._unless_over(self.file.push)
+
+    def _unless_over(self, work: Callable[[], object]) -> None:
         if self._error is None and not self._stopped:
             try:
-                self.file.settle()
-            except Exception as error:  # noqa: BLE001
+                work()
+            except Exception as error:  # noqa: BLE001 - raised where the bytes come from
                 self._error = error
 
 
@@ -356,6 +388,8 @@ class IncomingFiles:
             if file.complete or part.offset != file.size:
                 raise BrokenTransferError(file.target, f"a part came at {part.offset:,} where {file.size:,} was due")
             file.write(data.data.cast("B") if isinstance(data, np.ndarray) else memoryview(data))
+            if file.ahead >= SYNC_BYTES:
+                file.push()
             if part.last:
                 file.complete = True
                 _check_hash(file, part.sha256)

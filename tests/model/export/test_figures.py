@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
@@ -24,6 +25,7 @@ from PIL import Image
 from model.colormaps import Levels, lut
 from model.errors import BadValueError, CancelledError
 from model.export.canvas import BAND_PIXELS, DRAWING_SETTINGS, Canvas
+from model.export.fonts import families, families_for
 from model.export.heat_map import HeatMap, draw_heat_map
 from model.export.palette import PALETTES
 from model.export.png import BAND_BYTES, encode
@@ -314,3 +316,28 @@ def test_pieces_must_fit_the_cells() -> None:
             values=base.values, rows=(0, 3), cols=(0, 3), row_pieces=("a",), col_pieces=base.col_pieces,
             levels=base.levels, about=base.about, title="", what="",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("mono", [False, True])
+@pytest.mark.parametrize("bold", [False, True])
+def test_words_the_first_typeface_holds_ask_no_other(mono: bool, bold: bool) -> None:
+    chain = families(mono=mono)
+    assert len(chain) > 1
+    assert families_for("layer 13 · head 8 → q·k/√d, é", mono=mono, bold=bold) == chain[:1]
+    assert families_for("", mono=mono, bold=bold) == chain[:1]
+    assert families_for("你好 a", mono=mono, bold=bold) == chain
+    assert families_for("a\U0001f600", mono=mono, bold=bold) == chain
+
+
+@pytest.mark.parametrize("file_format", get_args(PictureFormat))
+def test_the_shorter_way_to_a_typeface_draws_the_same_figure(
+    monkeypatch: pytest.MonkeyPatch, file_format: PictureFormat
+) -> None:
+    heat = heat_map(4, words=("animal", "é", "你", "x"))
+    short = made(heat, file_format)
+    monkeypatch.setattr("model.export.canvas.families_for", lambda _text, *, mono, bold: families(mono=mono))
+    assert short == made(heat, file_format)
+    if file_format == "svg":  # drawn where other typefaces are
+        named = set(re.findall(rb"font-family: (.*?)[;\"]", short))
+        assert named
+        assert all(names.count(b"'DejaVu Sans'") == 1 for names in named)
