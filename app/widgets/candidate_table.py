@@ -46,10 +46,15 @@ _SIZES = (
     (4, BAR_LEAST, TOKEN_LEAST), (3, BAR_LEAST, TOKEN_LEAST), (3, BAR_TIGHT, TOKEN_LEAST), (3, BAR_STUB, TOKEN_LEAST),
     (3, BAR_STUB, TOKEN_TIGHT), (3, BAR_BRIEF, TOKEN_TIGHT), (3, BAR_BRIEF, TOKEN_BRIEF),
 )  # fmt: skip
-_FORMS = tuple((decimals, gone, bar, token) for gone in _GOING for decimals, bar, token in _SIZES)
-"""Decimals, columns that give way, the bar's px, the token's: the first form with room for the token is taken. Every
-column before a long bar and a whole token; the raw figure too: of a token that is looked for it is often the only one
-that is not 0."""
+_FORMS = tuple(
+    (decimals, gone, bar, token, led)
+    for gone in _GOING
+    for led in ((True, False) if len(gone) < 2 else (True,))
+    for decimals, bar, token in (_SIZES if led else ((3, 0, TOKEN_TIGHT),))
+)
+"""Decimals, columns that give way, the bar's px, the token's, whether figures have their 0 before the point: the first
+form with room for the token is taken. Every column before a long bar and a whole token; the raw figure too, before that
+0, when bars lie under the figures: of a token that is looked for it is often the only one that is not 0."""
 
 
 class CandidateModel(SheetModel):
@@ -62,6 +67,7 @@ class CandidateModel(SheetModel):
         self._largest = 1.0
         self.decimals = 4
         self.logit_decimals = 1
+        self.led = True
 
     def set_candidates(self, rows: Sequence[Candidate], pick: int | None, among: Sequence[Candidate] = ()) -> None:
         """`pick`: the id the step's draw falls on. Bars are as long as among all of `among`."""
@@ -117,14 +123,20 @@ class CandidateModel(SheetModel):
             return Look(bars=((raw, "ghost"), (final, "amber" if picked else "accent")))
         if column == FINAL:
             voice = "secondary" if candidate.p <= 0 else "amber" if picked else "text"
-            return Look(probability(candidate.p, self.decimals), voice)
+            under = None if self.led else (candidate.p / self._largest, "amber" if picked else "accent")
+            return Look(self.figure(candidate.p), voice, under=under)
         if column == RAW:
-            return Look(probability(candidate.p_raw, self.decimals))
+            under = None if self.led else (candidate.p_raw / self._largest, "ghost")
+            return Look(self.figure(candidate.p_raw), under=under)
         if column == RANK:
             return Look(f"{candidate.rank + 1:,}", "secondary")
         if column == LOGIT:
             return Look(f"{candidate.logit:.{self.logit_decimals}f}", "secondary")
         return Look(f"{candidate.id}", "secondary")
+
+    def figure(self, p: float) -> str:
+        """A probability as it is written now."""
+        return probability(p, self.decimals, led=self.led)
 
     def tip(self, row: int, column: int) -> str:
         return self.spoken(row, column)
@@ -262,32 +274,34 @@ class CandidateTable(QTableView):
         logits = logit_decimals(max((abs(row.logit) for row in rows), default=0.0))
         room = self.viewport().width()
 
-        def needed(decimals: int, bar: int) -> dict[int, int]:
+        def needed(decimals: int, bar: int, *, led: bool) -> dict[int, int]:
             digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len)}
             widths = {column: metrics.horizontalAdvance(text) + 2 * PADDING for column, text in digits.items()}
             # The first of each is what it is at least, so that columns stay where they are while a slider moves.
-            none = "0." + "0" * decimals
+            none = ("0." if led else ".") + "0" * decimals
             shown = {
                 LOGIT: {"00.0", *(f"{row.logit:.{logits}f}" for row in rows)},
-                RAW: {none, *(probability(row.p_raw, decimals) for row in rows)},
-                FINAL: {none, *(probability(row.p, decimals) for row in rows)},
+                RAW: {none, *(probability(row.p_raw, decimals, led=led) for row in rows)},
+                FINAL: {none, *(probability(row.p, decimals, led=led) for row in rows)},
             }
             for column, texts in shown.items():
                 widths[column] = max(metrics.horizontalAdvance(text) for text in texts) + 2 * PADDING
-            return widths | {BAR: bar}
+            return widths | ({BAR: bar} if bar else {})
 
-        for decimals, unkept, bar, token in _FORMS:
+        for decimals, unkept, bar, token, led in _FORMS:
             least, giving_way = theme.px(token), tuple(column for column in unkept if column not in self._kept)
-            widths = needed(decimals, theme.px(bar))
+            widths = needed(decimals, theme.px(bar), led=led)
             kept = sum(width for column, width in widths.items() if column not in giving_way)
             if room - kept >= least:
                 break
-        if (decimals, logits) != (self._model.decimals, self._model.logit_decimals):
-            self._model.decimals, self._model.logit_decimals = decimals, logits
+        model = self._model
+        if (decimals, logits, led) != (model.decimals, model.logit_decimals, model.led):
+            model.decimals, model.logit_decimals, model.led = decimals, logits, led
             self.viewport().update()
         hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=giving_way)
+        self.setColumnHidden(BAR, BAR not in widths)
         spare = self.columnWidth(TOKEN) - max(least, theme.px(TOKEN_TIGHT))
-        if spare > 0:
+        if spare > 0 and led:
             widths[BAR] += min(round(spare * 0.6), theme.px(82))
             fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in giving_way if c in hidden])
         whole_rows(self, header=theme.px(HEADER), row=theme.px(ROW))
@@ -317,8 +331,10 @@ def logit_decimals(most: float) -> int:
     return 2 if most < 9.995 else 1 if most < 99.95 else 0
 
 
-def probability(p: float, decimals: int = 4) -> str:
-    """As many decimals where they say something, else a power of ten: 0.4321, 0.0012, 3e-07, 0."""
+def probability(p: float, decimals: int = 4, *, led: bool = True) -> str:
+    """As many decimals where they say something, else a power of ten: 0.4321, 0.0012, 3e-07, 0. Without `led` there is
+    no 0 before a point: .4321."""
     if p == 0:
         return "0"
-    return f"{p:.{decimals}f}" if p >= 10.0**-decimals else f"{p:.0e}"
+    text = f"{p:.{decimals}f}" if p >= 10.0**-decimals else f"{p:.0e}"
+    return text if led else text.removeprefix("0")

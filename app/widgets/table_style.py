@@ -42,11 +42,15 @@ MOST_LOOKS = 3
 """Times in a row that heights are set: a bar that comes with one and goes with the other would never end."""
 
 
+UNDER = 2.0
+"""Px of height of a bar under a figure."""
+
+
 class Look(NamedTuple):
     """All that a cell is painted from, at once: asked for role by role, a cell costs five calls.
 
     `voice`: a colour token. `bars`: (share 0 … 1, colour token or sign) each, drawn one over the other in place of the
-    text.
+    text. `under`: one of these, drawn as a line under the text.
     """
 
     text: str = ""
@@ -54,6 +58,7 @@ class Look(NamedTuple):
     mono: bool = False
     strong: bool = False
     bars: tuple[tuple[float, str], ...] | None = None
+    under: tuple[float, str] | None = None
 
 
 class LookModel(QAbstractTableModel):
@@ -167,6 +172,11 @@ class CellDelegate(QStyledItemDelegate):
             self._draw(painter, rect.adjusted(-self._table.columnWidth(column - 1), 0, -rect.width(), 0), before, rect)
         if look.text:
             self._draw(painter, rect, index, rect)
+        if look.under is not None and look.under[0] > 0:
+            share, token = look.under
+            width = max(1.5, (rect.width() - self._padding) * min(share, 1.0))
+            line = QRectF(rect.left() + self._padding, rect.bottom() - UNDER, width, UNDER)
+            painter.fillRect(line, bar_colour(self._theme.palette, token))
 
     def shown(self, index: Index, width: float) -> tuple[str, float]:
         """The text of a cell `width` px wide, cut where it has no room, and its px."""

@@ -341,3 +341,37 @@ def test_ranks_stay_in_large_text(qtbot: QtBot, theme: Theme) -> None:
     shown = table(qtbot, theme, 238)
     assert not shown.isColumnHidden(0)
     assert shown.columnWidth(BAR) >= theme.px(BAR_BRIEF)
+
+
+@pytest.mark.parametrize("width", [211, 223, 310])
+def test_raw_figures_lose_their_leading_0_and_lie_on_their_bars_before_they_go(
+    qtbot: QtBot, theme: Theme, width: int
+) -> None:
+    """211 px is what a row has in a window of 1000 × 700: the raw figures were hidden."""
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.resize(width + shown.verticalScrollBar().sizeHint().width(), 230)
+    shown.show()
+    shown.set_candidates([
+        Candidate(id=6330 + rank, piece="·explanation", rank=rank, logit=19.3 - rank, p_raw=0.155 / (1 + rank), p=0.339)
+        for rank in range(40)
+    ])  # fmt: skip
+    qtbot.waitUntil(lambda: shown.viewport().width() == width)
+    model, metrics = shown.model(), QFontMetricsF(theme.font("table"))
+    assert not any(shown.isColumnHidden(column) for column in (RANK, TOKEN, ID, RAW, FINAL))
+    led = width == 310
+    assert shown.isColumnHidden(BAR) != led
+    assert [model.index(0, column).data() for column in (RAW, FINAL)] == (
+        ["0.155", "0.339"] if led else [".155", ".339"]
+    )
+    assert "raw 0.155" in model.data(model.index(0, RAW), Qt.ItemDataRole.ToolTipRole)
+    for column in (RANK, ID, RAW, FINAL):
+        text = model.index(0, column).data()
+        assert metrics.horizontalAdvance(text) + 2 * PADDING <= shown.columnWidth(column) + 1
+    assert shown.columnWidth(TOKEN) >= theme.px(TOKEN_TIGHT)
+    picture = shown.viewport().grab().toImage()
+    for column, token, share in ((RAW, "ghost", 0.155 / 0.339), (FINAL, "accent", 1.0)):
+        cell = shown.visualRect(model.index(0, column))
+        line = [x for x in range(cell.left(), cell.right() + 1)
+                if _near(picture.pixelColor(x, cell.bottom() - 1), getattr(theme.palette, token))]  # fmt: skip
+        assert len(line) == (0 if led else pytest.approx(share * (cell.width() - PADDING), abs=2))
