@@ -80,7 +80,7 @@ class MapView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(TITLE_GAP)
-        self._title = self._make_title(column)
+        self._make_title(column)
         column.addWidget(self._stack, 1)
         self._connect()
 
@@ -276,20 +276,16 @@ class MapView(QWidget):
         words = cell_words(last, USUAL, ("", "", ""), (heat.row_axis, heat.col_axis), BARE)
         return parts_width(heat.theme, words)
 
-    def _make_title(self, column: QVBoxLayout) -> QWidget:
-        title = QWidget()
+    def _make_title(self, column: QVBoxLayout) -> None:
+        title = self._title = QWidget()
         row = QHBoxLayout(title)
         row.setContentsMargins(0, 0, 0, 0)
         self._label, self._value, self._bar = ElidedLabel(), QLabel(), ColourBar(self._ctx.theme)
         self._named = QLabel()
-        self._named.setFont(self._ctx.theme.font("hint"))
         self._named.setProperty("role", "hint")
         self._named.hide()
-        self._label.setFont(self._ctx.theme.font("hint"))
-        self._value.setFont(self._ctx.theme.font("mono"))
         self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._value.hide()
-        title.setFixedHeight(self._ctx.theme.px(TITLE))
         self._bar.hide()
         row.addWidget(self._label, 1)
         row.addWidget(self._bar)
@@ -309,7 +305,16 @@ class MapView(QWidget):
             button.setSizePolicy(policy)
             button.hide()
         column.addWidget(title)
-        return title
+        self._ctx.theme.changed.connect(self._dress_title)
+        self._dress_title()
+
+    def _dress_title(self) -> None:
+        """At the size of text in force."""
+        theme = self._ctx.theme
+        for words in (self._label, self._named):
+            words.setFont(theme.font("hint"))
+        self._value.setFont(theme.font("mono"))
+        self._title.setFixedHeight(theme.px(TITLE))
 
     def _connect(self) -> None:
         heat, selection = self.heat, self._ctx.selection

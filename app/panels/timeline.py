@@ -253,9 +253,8 @@ class TimelinePanel(Panel):
         beside = self._line.indexOf(self.tree) >= 0
         fits = not beside or self.summary.fontMetrics().horizontalAdvance(whole) <= room
         n, last = self._steps()
-        brief = (f"{n} / {last}", f"{n}/{last}", n) if self._shares_line else ()
-        self.summary.set_forms(whole if fits else text, *brief)
-        self.summary.setToolTip(whole if whole != text or brief else "")
+        self.summary.set_forms(whole if fits else text, f"{n} / {last}", f"{n}/{last}", n)
+        self.summary.setToolTip(whole)
 
     def _steps(self) -> tuple[str, str]:
         """The step the run is at, and the last one, in figures."""

@@ -449,9 +449,9 @@ def test_the_place_that_matrices_leave_over_has_the_row(
     panel = with_pins(qtbot, bench, size, pins)
     lines, maps = panel.side.lines, panel._maps
     qtbot.waitUntil(lambda: lines.isVisible() and lines.parentWidget() is maps)
-    place, key = lines.geometry(), panel._maps.key
+    place = lines.geometry()
     assert place.width() >= 180 and place.height() >= 120 and maps.rect().contains(place)
-    assert place.bottom() < key.y()
+    assert place.bottom() < maps.key.y()
     for view in panel.maps():
         drawn = view.heat.geometry_now()
         for part in (drawn.area, drawn.readout):
@@ -474,8 +474,15 @@ def test_the_place_that_matrices_leave_over_has_the_row(
         settled(qtbot, panel, bench)
     qtbot.waitUntil(lambda: not maps.isAncestorOf(lines))
     panel.side.show_page("row")
-    settled(qtbot, panel, bench)
     assert panel.side.page == "row"
+
+
+def test_titles_follow_the_size_of_text(qtbot: QtBot, bench: Bench) -> None:
+    panel = with_pins(qtbot, bench, (751, 504), 1)
+    [label] = panel.pinned[0].findChildren(ElidedLabel)
+    assert label.font().pixelSize() == 11
+    bench.ctx.theme.set_text_scale(2)
+    assert label.font().pixelSize() == 22
 
 
 @pytest.mark.parametrize("key", [0, 1, 8, 18])
