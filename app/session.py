@@ -39,7 +39,7 @@ from model.protocol.run_requests import (
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, SamplerSettings, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from app.engine import EngineClient
     from app.notify import Notifier
@@ -170,7 +170,7 @@ class Session(QObject):
         return self.prompt.text
 
     @property
-    def live_tokens(self) -> tuple[Token, ...]:
+    def live_tokens(self) -> Sequence[Token]:
         """Its tokens, a little later."""
         return self.prompt.tokens
 

@@ -10,11 +10,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
+import numpy as np
 import tokenizers
 from tokenizers.decoders import DecodeStream
 
 from model.errors import DecoderscopeError, shown
 from model.panics import may_panic
+from model.protocol.token_run import PART, SPECIAL, TokenRun
 from model.protocol.values import Token
 
 _T = TypeVar("_T")
@@ -189,30 +191,36 @@ class Tokenizer:
         return (token.replace("▁", " ") if self._metaspace else token).encode()
 
     def offsets(self, text: str, *, add_special: bool = True) -> list[Token]:
-        """The tokens of `text` with the characters they cover.
+        """The tokens of `text` with the characters they cover; see `token_run`."""
+        return list(self.token_run(text, add_special=add_special))
+
+    def token_run(self, text: str, *, add_special: bool = True) -> TokenRun:
+        """The tokens of `text` with the characters they cover, as arrays.
 
         `start`, `end` are indices into the Python string. Tokens that are parts of one character share its span and
         have `part` set; spaces that the tokenizer trims from its offsets are given back to their token.
         """
         encoding = self._encode(text, add_special)
         self._check(encoding.ids)
-        tokens, last = [], 0
-        for token_id, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+        starts, ends, last = [], [], 0
+        for start, end in encoding.offsets:
             if last < start <= end and text[last:start].isspace():
                 start = last  # noqa: PLW2901 - the span is mended
             last = max(last, end)
-            raw = self.token_bytes(token_id)
-            tokens.append(
-                Token(
-                    id=token_id,
-                    piece=self.piece(token_id),
-                    start=start,
-                    end=end,
-                    special=self.is_special(token_id),
-                    part=raw is not None and not is_whole(raw),
-                )
-            )
-        return tokens
+            starts.append(start)
+            ends.append(end)
+        distinct, kind = np.unique(np.array(encoding.ids, np.int32), return_inverse=True)
+        ids = distinct.tolist()
+        flags = [SPECIAL * self.is_special(token_id) + PART * self._is_part(token_id) for token_id in ids]
+        return TokenRun(
+            pieces=tuple(map(self.piece, ids)), kind=kind.astype(np.int32), start=np.array(starts, np.int32),
+            end=np.array(ends, np.int32), ids=distinct, flags=np.array(flags, np.uint8),
+        )  # fmt: skip
+
+    def _is_part(self, token_id: int) -> bool:
+        """Whether a token holds only part of a character."""
+        raw = self.token_bytes(token_id)
+        return raw is not None and not is_whole(raw)
 
     def _encode(self, text: str, add_special: bool) -> Encoding:
         clean = "".join("\ufffd" if "\ud800" <= ch <= "\udfff" else ch for ch in text) if _has_surrogate(text) else text
@@ -305,6 +313,10 @@ class IdsTokenizer(Tokenizer):
                 )
             tokens.append(Token(id=int(word), piece=self.piece(int(word)), start=start, end=at))
         return tokens
+
+    def token_run(self, text: str, *, add_special: bool = True) -> TokenRun:
+        """The same, as arrays."""
+        return TokenRun.of(self.offsets(text, add_special=add_special))
 
     def decode_stream(self) -> TextStream:
         """The ids one at a time."""

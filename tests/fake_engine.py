@@ -22,6 +22,7 @@ from model.protocol.attention_requests import GetGrid, GetMatrix, GridPart, Grid
 from model.protocol.engine_requests import CatalogueEntry, GetModel, Hello, HelloReply, OpenModel
 from model.protocol.export_requests import ExportAttention, ExportReply, FileInfo, FilePart
 from model.protocol.run_requests import Prefill, PrefillReply, Restore, Step, StepPart, Tokenize, TokenizeReply
+from model.protocol.token_run import TokenRun
 from model.protocol.values import MemoryInfo, ModelInfo, Node, RunState, Token
 from model.protocol.wire import Empty, Request
 from model.server import serve
@@ -195,7 +196,8 @@ def tokenize(_context: EngineContext, message: Tokenize, _job: Job) -> Answer:
     """Sleeps as many ms as the text has stars."""
     time.sleep(message.text.count("*") / 1000)
     found = tokens(message.text)
-    return TokenizeReply(text=message.text, tokens=found, count=len(found)), {}
+    run = TokenRun.of(found)
+    return TokenizeReply(text=message.text, pieces=run.pieces, count=len(found)), run.arrays()
 
 
 def get_model(_context: EngineContext, message: GetModel, _job: Job) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,12 @@ from app.widgets.menu_button import MenuButton
 from app.widgets.notice_line import Notice, NoticeLine
 from app.widgets.prompt_edit import PromptEdit
 from app.widgets.prompt_split import PromptSplit
-from app.widgets.token_strip import TokenStrip, groups_of
+from app.widgets.token_groups import Group, Groups, Pieces, groups_of
+from app.widgets.token_strip import TokenStrip
 from app.widgets.wrap_row import WrapRow, wrap
 from model.protocol.attention_requests import GetRow, HeadView
 from model.protocol.run_requests import GetExpected
+from model.protocol.token_run import NO_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from model.protocol.values import Token
     from model.protocol.wire import Request
 
+LONG = 50_000
+"""Tokens of which one frame measures the pieces, and the next finds the places."""
 LEAST_WIDTH = 130
 WIDTH = 257
 """Px that it has wherever there is room: the example's line and tokens at 100 % text, in any language. Of larger text
@@ -90,6 +94,8 @@ class PromptPanel(Panel):
         theme, session = self.ctx.theme, self.ctx.session
         self._followed: object = None
         self._units: list[int] = []
+        self._units_of = ""
+        self._grouped = NO_TOKENS, Groups.taken(())
         self.edit = PromptEdit()
         self.edit.set_text(session.prompt.text)
         self._listen()
@@ -173,7 +179,7 @@ class PromptPanel(Panel):
         """The tokens; where they are tinted by attention, with what the chosen query reads of each."""
         session, selection = self.ctx.session, self.ctx.selection
         if not self._follows_run():
-            done([typed_table(session.prompt.tokens)])
+            typed_table(session.prompt.tokens, lambda table: done([table]), self)
         elif selection.tint != "attention":
             done([token_table(session)])
         else:
@@ -216,25 +222,35 @@ class PromptPanel(Panel):
 
     def _show_tokens(self, session: Session) -> None:
         follows = self._follows_run()
+        tokens: Sequence[Token] = session.prompt.tokens
+        shown, first_decode = session.prompt.shown, None
+        if shown is not self._units_of:
+            self._units, self._units_of = utf16_offsets(shown), shown
+        groups: Sequence[Group]
         if follows:
-            path = session.path_tokens()
-            pieces, ids = [token.piece for token in path], [token.id for token in path]
-            tokens = session.prompt_tokens
-            first_decode = session.n_prompt
+            tokens, first_decode = session.prompt_tokens, session.n_prompt
+            listed = Pieces.of([token.piece for token in session.path_tokens()])
+            ids: Sequence[int] = [token.id for token in session.path_tokens()]
+            groups = groups_of(tokens, shown) if any(t.part for t in tokens) else []
         else:
-            tokens = session.prompt.tokens
-            pieces, ids, first_decode = [t.piece for t in tokens], [t.id for t in tokens], None
-        shown = session.prompt.shown
-        self._units = utf16_offsets(shown)
-        groups = groups_of(tokens, shown) if any(t.part for t in tokens) else []
-        run = session.run_id if follows else None
+            run = session.prompt.tokens
+            if run is not self._grouped[0]:
+                self._grouped = run, Groups.of(run, shown)
+                self._grouped[1].members()
+                self.strip.measure(run.pieces)
+                if len(run) > LONG:  # where they go is found in a turn of its own
+                    self.mark(Topic.PROMPT)
+                    return
+            listed, groups = Pieces(run.pieces, run.kind), self._grouped[1]
+            ids = cast("Sequence[int]", run.token_ids)
+        run_id = session.run_id if follows else None
         # A run opens at its start, also while the steps it was asked for are added; later steps are followed.
-        follow = run is not None and run == self._followed
+        follow = run_id is not None and run_id == self._followed
         self.strip.set_differs(branch_point(session) if follows else None)
-        self.strip.set_tokens(pieces, ids=ids, first_decode=first_decode, groups=groups, follow=follow)
+        self.strip.set_tokens(listed, ids=ids, first_decode=first_decode, groups=groups, follow=follow)
         if not session.busy:
-            self._followed = run
-        if not follows and pieces and self.edit.hasFocus():
+            self._followed = run_id
+        if not follows and len(listed) and self.edit.hasFocus():
             self.strip.reveal(self._token_at_caret(tokens))
 
     def _show_tints(self) -> None:
@@ -347,8 +363,9 @@ class PromptPanel(Panel):
         if start == end or self.edit.excerpted or self.chat.isChecked() or self.ctx.session.prompt.stale:
             self.strip.set_marked(0, 0)
             return
-        inside = [i for i, t in enumerate(tokens) if self._unit(t.end) > start and self._unit(t.start) < end]
-        self.strip.set_marked(inside[0], inside[-1] + 1) if inside else self.strip.set_marked(0, 0)
+        units = np.array(self._units) if self._units else np.arange(len(self.ctx.session.prompt.shown) + 1)
+        inside = np.flatnonzero((units[tokens.end] > start) & (units[tokens.start] < end))
+        self.strip.set_marked(int(inside[0]), int(inside[-1]) + 1) if len(inside) else self.strip.set_marked(0, 0)
 
     def _token_at_caret(self, tokens: Sequence[Token]) -> int:
         """The token that ends where one types; the last one where the template, not the text, is shown."""
@@ -379,8 +396,6 @@ def utf16_offsets(text: str) -> list[int]:
     """For each index of `text` and its end, the index in UTF-16 units, which is how Qt counts; empty when equal."""
     if text.isascii() or len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text):
         return []
-    offsets, at = [0], 0
-    for character in text:
-        at += 2 if ord(character) > 0xFFFF else 1
-        offsets.append(at)
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    offsets: list[int] = [0, *np.cumsum(1 + (characters > 0xFFFF)).tolist()]
     return offsets

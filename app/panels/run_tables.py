@@ -6,16 +6,21 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QObject, QTimer
+
 from app.i18n import tr
 from app.panels.attention_copy import clean
 from app.panels.curves import curves
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from app.export.panel_files import Table
     from app.session import Session
-    from model.protocol.values import Candidate, Node, Token
+    from model.protocol.token_run import TokenRun
+    from model.protocol.values import Candidate, Node
+
+ROWS_A_TURN = 5000
 
 
 def token_table(session: Session, read: Sequence[float] | None = None, title: str = "") -> Table:
@@ -33,14 +38,23 @@ def token_table(session: Session, read: Sequence[float] | None = None, title: st
     return tr("tokens of the run"), lines
 
 
-def typed_table(tokens: Sequence[Token]) -> Table:
-    """Tokens of a text that has not been prefilled, with the characters that each covers (half-open)."""
+def typed_table(tokens: TokenRun, done: Callable[[Table], None], owner: QObject) -> None:
+    """Tokens of a text that has not been prefilled, with the characters that each covers (half-open). A long text's
+    come to `done` after some turns of the event loop, while `owner` is there."""
     lines = [["position", "id", "token", "from character", "to character"]]
-    lines += [
-        [str(at), str(token.id), clean(token.piece), str(token.start), str(token.end)]
-        for at, token in enumerate(tokens)
-    ]
-    return tr("tokens as typed"), lines
+    pieces = [clean(piece) for piece in tokens.pieces]
+
+    def more() -> None:
+        span = slice(len(lines) - 1, len(lines) - 1 + ROWS_A_TURN)
+        columns = (column[span].tolist() for column in (tokens.token_ids, tokens.kind, tokens.start, tokens.end))
+        for at, (token_id, kind, start, end) in enumerate(zip(*columns, strict=True), span.start):
+            lines.append([str(at), str(token_id), pieces[kind], str(start), str(end)])
+        if len(lines) > len(tokens):
+            done((tr("tokens as typed"), lines))
+        else:
+            QTimer.singleShot(0, owner, more)
+
+    more()
 
 
 def step_table(session: Session) -> Table:

@@ -20,12 +20,12 @@ def follows_run(session: Session) -> bool:
         return False
     if prompt.stale:
         return prompt.text == session.prefilled_text
-    if prompt.tokens is run:
+    if prompt.taken is run:
         return True
     listed = len(prompt.tokens)  # of a long text the first tokens only: the others were made of the same text
     return (
         prompt.count == len(run)
-        and [token.id for token in prompt.tokens] == [token.id for token in run[:listed]]
+        and prompt.tokens.token_ids.tolist() == [token.id for token in run[:listed]]
         and (listed == prompt.count or prompt.text == session.prefilled_text)
     )
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from model.protocol.run_requests import Tokenize, TokenizeReply
-from model.protocol.values import Token
+from model.protocol.token_run import NO_TOKENS, TokenRun
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.engine import EngineClient
     from model.protocol.framing import Arrays
+    from model.protocol.values import Token
     from model.protocol.wire import ErrorInfo
 
 EXAMPLE_PROMPT = "The animal didn't cross the street because it was too tired"
@@ -22,7 +25,7 @@ LONG_TEXT = 20_000
 
 class PromptState(QObject):
     """`text` as typed; `shown` is what the tokens cover: the same, or the rendered chat template. `tokens`: the first
-    of them, `count`: how many there are. `changed` after any."""
+    of them, `count`: how many there are; `taken`: those of a run that they are. `changed` after any."""
 
     changed = Signal()
 
@@ -32,7 +35,8 @@ class PromptState(QObject):
         self._ready = False
         self.text = EXAMPLE_PROMPT
         self.shown = ""
-        self.tokens: tuple[Token, ...] = ()
+        self.tokens = NO_TOKENS
+        self.taken: object = None
         self.count = 0
         self.notice = ""
         self.add_special = True
@@ -52,11 +56,12 @@ class PromptState(QObject):
             self._retokenize()
             self.changed.emit()
 
-    def take(self, text: str, shown: str, tokens: tuple[Token, ...]) -> None:
+    def take(self, text: str, shown: str, tokens: Sequence[Token]) -> None:
         """The text of a run that was opened, with its tokens; nothing is asked."""
         self._timer.stop()
-        self.text, self.shown, self.tokens, self.notice = text, shown, tokens, ""
-        self.count = len(tokens)
+        self.text, self.shown, self.notice = text, shown, ""
+        self._set_tokens(TokenRun.of(tokens), len(tokens))
+        self.taken = tokens
         self.changed.emit()
 
     def set_options(self, *, add_special: bool | None = None, chat: bool | None = None) -> None:
@@ -75,18 +80,22 @@ class PromptState(QObject):
     def _retokenize(self) -> None:
         self._timer.start(LONG_DELAY_MS if len(self.text) > LONG_TEXT else DELAY_MS)
 
+    def _set_tokens(self, tokens: TokenRun, count: int) -> None:
+        self.tokens, self.count, self.taken = tokens, count, None
+
     def _ask(self) -> None:
         if not self._ready:
             return
 
-        def done(reply: TokenizeReply, _arrays: Arrays) -> None:
-            self.shown, self.tokens, self.notice = reply.text, reply.tokens, reply.notice
-            self.count = reply.count
+        def done(reply: TokenizeReply, arrays: Arrays) -> None:
+            self.shown, self.notice = reply.text, reply.notice
+            self._set_tokens(TokenRun.read(reply.pieces, arrays), reply.count)
             self.changed.emit()
 
         def failed(error: ErrorInfo) -> None:
             if error.code not in {"superseded", "cancelled"}:
-                self.tokens, self.shown, self.notice, self.count = (), self.text, error.message, 0
+                self.shown, self.notice = self.text, error.message
+                self._set_tokens(NO_TOKENS, 0)
                 self.changed.emit()
 
         self._engine.request(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from app.i18n import tr
-from app.plain import seen
 from app.widgets.flow import Flow, flow
 from app.widgets.pointed_sheet import PointedSheet
+from app.widgets.token_groups import Group, Groups, Pieces
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -42,46 +41,6 @@ def sign_words() -> str:
     return tr("branch")
 
 
-class TokenLike(Protocol):
-    """What `groups_of` reads of a token."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def part(self) -> bool: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Tokens `first` … `last` that together are the characters `text`, with a code for what can't be seen."""
-
-    first: int
-    last: int
-    text: str
-
-
-def groups_of(tokens: Sequence[TokenLike], text: str) -> list[Group]:
-    """Runs of neighbouring tokens that hold parts of the same characters of `text`."""
-    groups: list[Group] = []
-    first: int | None = None
-    for index, token in enumerate(tokens):
-        joins = first is not None and token.part and token.start < tokens[index - 1].end
-        if first is not None and not joins:
-            groups.append(_group(tokens, text, first, index - 1))
-            first = None
-        if token.part and first is None:
-            first = index
-    if first is not None:
-        groups.append(_group(tokens, text, first, len(tokens) - 1))
-    return groups
-
-
-def _group(tokens: Sequence[TokenLike], text: str, first: int, last: int) -> Group:
-    return Group(first=first, last=last, text=seen(text[tokens[first].start : tokens[last].end]))
-
-
 class TokenStrip(PointedSheet[int]):
     """Signals carry positions; `tokenHovered` -1 when the mouse left. Setters emit nothing.
 
@@ -94,9 +53,9 @@ class TokenStrip(PointedSheet[int]):
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
         super().__init__(theme, label, parent)
-        self._pieces: list[str] = []
+        self._pieces = Pieces.of(())
         self._ids: Sequence[int] = ()
-        self._groups: list[Group] = []
+        self._groups = Groups.taken(())
         self._first_decode: int | None = None
         self._differs: int | None = None
         self._widths: dict[str, float] = {}
@@ -127,13 +86,19 @@ class TokenStrip(PointedSheet[int]):
         """Pieces as drawn; ids for the tips; from `first_decode` on they are generated. `follow`: where there are more
         of them than before, the last comes into sight."""
         grew = follow and len(pieces) > len(self._pieces)
-        self._pieces, self._ids, self._groups = list(pieces), ids, list(groups)
+        self._pieces, self._ids, self._groups = Pieces.of(pieces), ids, Groups.taken(groups)
         self._first_decode = first_decode
         self._selected = self._inside(self._selected)
         self.hovered = self._inside(self.hovered)
         self._relayout()
         if grew:
             self.reveal(len(pieces) - 1)
+
+    def measure(self, pieces: Sequence[str]) -> None:
+        """Finds how wide pieces are that will be shown."""
+        metrics = QFontMetricsF(self._theme.font("mono"))
+        for piece in set(pieces).difference(self._widths):
+            self._widths[piece] = metrics.horizontalAdvance(piece)
 
     def set_tints(self, strengths: NDArray[np.float32] | None, colour: str = "green") -> None:
         """How strongly each token is tinted, 0 … 1 (NaN: not); `colour` is a token of the theme."""
@@ -151,7 +116,7 @@ class TokenStrip(PointedSheet[int]):
 
     def reveal(self, index: int) -> None:
         """Scrolls a token into sight."""
-        tops, row = self._layout().tops, int(self._layout().row[index])
+        tops, row = self._layout().tops, self._layout().row_of(index)
         bar, shown = self.verticalScrollBar(), self.rows_shown()
         if row < shown.start:
             bar.setValue(round(tops[row]))
@@ -182,10 +147,10 @@ class TokenStrip(PointedSheet[int]):
     def chip_rect(self, index: int) -> QRectF:
         """Where chip `index` is drawn, in the viewport."""
         layout = self._layout()
-        row = int(layout.row[index])
+        row = layout.row_of(index)
         bottom = float(layout.tops[row + 1]) - self._gap - self._top
         height = self._chip_height()
-        return QRectF(float(layout.left[index]), bottom - height, float(layout.width[index]), height)
+        return QRectF(layout.left_of(index), bottom - height, float(layout.width[index]), height)
 
     def sign_rect(self) -> QRectF:
         """Where the sign of the branch is drawn, in the viewport; null without one."""
@@ -196,10 +161,10 @@ class TokenStrip(PointedSheet[int]):
         return QRectF(chip.left() + SIGN_EDGE, chip.top() + SIGN_EDGE, width, chip.height() - 2 * SIGN_EDGE)
 
     def thing_at(self, point: QPointF) -> int | None:
-        if not self._pieces:
+        if not len(self._pieces):
             return None
         thing = self._layout().at(point.x(), point.y() + self._top)
-        return thing if thing is not None and int(self._layout().row[thing]) in self.rows_shown() else None
+        return thing if thing is not None and self._layout().row_of(thing) in self.rows_shown() else None
 
     def rows_shown(self) -> range:
         """The rows that show whole from the first one in sight; at least that one."""
@@ -228,7 +193,7 @@ class TokenStrip(PointedSheet[int]):
     # events
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        if not self._pieces:
+        if not len(self._pieces):
             return
         painter = QPainter(self.viewport())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -240,9 +205,8 @@ class TokenStrip(PointedSheet[int]):
         first, end = int(layout.starts[rows.start]), int(layout.starts[rows.stop])
         for index in range(first, end):
             self._paint_chip(painter, index)
-        for group in self._groups:
-            if group.first < end and group.last >= first:
-                self._paint_group(painter, group)
+        for group in self._groups.between(first, end):
+            self._paint_group(painter, group)
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
         """What was in sight stays so: the end, or the first token that was."""
@@ -254,7 +218,7 @@ class TokenStrip(PointedSheet[int]):
         if at_end:
             bar.setValue(bar.maximum())
         elif bar.value() and first < len(self._pieces):
-            bar.setValue(round(self._layout().tops[int(self._layout().row[first])]))
+            bar.setValue(round(self._layout().tops[self._layout().row_of(first)]))
 
     def choose(self, thing: int) -> None:
         self.set_selected(thing, reveal=False)
@@ -366,7 +330,7 @@ class TokenStrip(PointedSheet[int]):
     def _paint_group(self, painter: QPainter, group: Group) -> None:
         """The characters over their bytes, with a bracket."""
         colours, layout = self._theme.palette, self._layout()
-        for row in range(int(layout.row[group.first]), int(layout.row[group.last]) + 1):
+        for row in range(layout.row_of(group.first), layout.row_of(group.last) + 1):
             first = max(group.first, int(layout.starts[row]))
             last = min(group.last, int(layout.starts[row + 1]) - 1)
             rect = self.chip_rect(first).united(self.chip_rect(last))
@@ -392,23 +356,21 @@ class TokenStrip(PointedSheet[int]):
 
     def _layout(self) -> Flow:
         if self._flow is None:
-            widths = self._widths
-            metrics = QFontMetricsF(self._theme.font("mono"))
-            for piece in set(self._pieces).difference(widths):
-                widths[piece] = metrics.horizontalAdvance(piece)
-            glue = [i for group in self._groups for i in range(group.first + 1, group.last + 1)]
-            tall = [i for group in self._groups for i in range(group.first, group.last + 1)]
-            taken = np.fromiter((widths[piece] for piece in self._pieces), np.float64, len(self._pieces)) + 2 * PADDING
+            widths, distinct = self._widths, self._pieces.distinct
+            self.measure(distinct)
+            each = np.fromiter((widths[piece] for piece in distinct), np.float64, len(distinct)) + 2 * PADDING
+            taken = each[self._pieces.kind] if len(distinct) else np.empty(0)
             if self._differs is not None and self._differs < len(taken):
                 taken[self._differs] += self._sign_width(self._differs)
+            glue, tall = self._groups.members()
             self._flow = flow(
                 taken,
                 line=max(20.0, self.viewport().width() - 1.0),
                 gap=GAP,
                 row_height=self._chip_height(),
                 row_gap=self._gap,
-                glue=np.array(glue, dtype=np.int64),
-                tall=np.array(tall, dtype=np.int64),
+                glue=glue,
+                tall=tall,
                 extra=self._head_height(),
             )
         return self._flow
@@ -419,7 +381,7 @@ class TokenStrip(PointedSheet[int]):
         if self._pieces and self._layout().height - ROW_GAP > height:
             loose, tight = ((height + gap) // (chip + gap) for gap in (ROW_GAP, TIGHT_GAP))
             if tight > loose:
-                self._flow, self._gap = None, TIGHT_GAP
+                self._flow, self._gap = self._layout().closer(ROW_GAP - TIGHT_GAP), TIGHT_GAP
         bar.setPageStep(height)
         bar.setSingleStep(round(chip + self._gap))
         rows = len(self._layout().tops) - 1 if self._pieces else 0

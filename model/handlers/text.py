@@ -11,7 +11,9 @@ from model.protocol.run_requests import Prefill, Tokenize, TokenizeReply
 from model.protocol.values import Token
 from model.tokenizer import Tokenizer
 
-MAX_TOKENS = 20_000  # more than this the one who reads the reply would notice as a pause
+MAX_TOKENS = 400_064
+"""Tokens that are listed: what 100,000 characters of any script have at most, four bytes each and what is added. Some
+5 MB travel, and the window keeps some 25 MB of where they stand."""
 
 
 @handles(Tokenize)
@@ -19,8 +21,9 @@ def tokenize(context: EngineContext, message: Tokenize, _job: Job) -> Answer:
     """The first tokens of the text, or of the chat it makes, and how many there are."""
     tokenizer = context.need_model().tokenizer
     text, add_special, notice = wrapped(tokenizer, message)
-    tokens = tokenizer.offsets(text, add_special=add_special)
-    return TokenizeReply(text=text, tokens=tuple(tokens[:MAX_TOKENS]), count=len(tokens), notice=notice), {}
+    tokens = tokenizer.token_run(text, add_special=add_special)
+    listed = tokens.first(MAX_TOKENS)
+    return TokenizeReply(text=text, pieces=listed.pieces, count=len(tokens), notice=notice), listed.arrays()
 
 
 def wrapped(tokenizer: Tokenizer, message: Tokenize | Prefill) -> tuple[str, bool, str]:

@@ -10,11 +10,12 @@ from model.protocol.wire import Request, request
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizeReply:
-    """`text`: what was tokenised (the rendered chat template when asked for). `tokens`: the first of them, `count`: how
-    many there are. `notice`: e.g. why no template."""
+    """`text`: what was tokenised (the rendered chat template when asked for). `pieces` and the arrays `kind`, `start`,
+    `end`, `ids`, `flags`: the first tokens, see TokenRun; `count`: how many there are in all. `notice`: e.g. why no
+    template."""
 
     text: str
-    tokens: tuple[Token, ...]
+    pieces: tuple[str, ...]
     count: int
     notice: str = ""
 

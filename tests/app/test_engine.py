@@ -101,7 +101,7 @@ def test_it_starts_says_so_and_answers_with_dataclasses(client: EngineClient, qt
     assert isinstance(events[0][1], EngineStarting) and events[0][1].pid == pid(client)
     assert client.hello is not None and client.hello.pid == pid(client)
     tokens, model = answers.replies
-    assert [token.piece for token in tokens.tokens] == ["a", "\ud83d"]
+    assert list(tokens.pieces) == ["a", "\ud83d"] and answers.arrays[0]["kind"].tolist() == [0, 1]
     assert isinstance(model, ModelInfo) and pending.done and not pending.cancelling
     assert answers.progress[0].total == 1000 and answers.errors == []
     answers.ask(view(3))

@@ -18,6 +18,7 @@ from app.dialogs.steps import StepsDialog
 from app.main import Application
 from app.session import Session
 from model.protocol.run_requests import Branch, Seek, Step
+from model.protocol.token_run import NO_TOKENS
 from tests.app.shell import close_window, window_with
 from tests.model.checkpoint import files
 
@@ -229,7 +230,7 @@ def test_a_run_of_another_text_is_told_and_its_query_and_expectation_leave_the_t
     for change in ("typed", "emptied", "in the template"):
         if change == "in the template":
             session.prompt.set_options(add_special=False, chat=True)
-            session.prompt.tokens = ()  # as where there is none to fill in
+            session.prompt.tokens = NO_TOKENS  # as where there is none to fill in
             session.prompt.changed.emit()
         else:
             prompt.edit.setPlainText(TEXT if change == "typed" else "")

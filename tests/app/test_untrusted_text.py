@@ -21,6 +21,7 @@ from app.notify import Trouble
 from app.plain import tip
 from app.session import Topic
 from model.protocol.run_requests import DistributionReply, PrefillReply, StageInfo
+from model.protocol.token_run import TokenRun
 from model.protocol.values import Candidate, Node, SamplerSettings, Token
 from model.protocol.wire import ErrorInfo
 from tests.app.shell import close_window, open_window
@@ -52,7 +53,7 @@ def fill(application: Application) -> None:
     session.book.begin(PrefillReply(state=run, tokens=tokens, text=EVIL))
     session.selection.set_length(4)
     session.prompt.text = session.prompt.shown = EVIL
-    session.prompt.tokens, session.prompt.notice = tokens, EVIL
+    session.prompt.tokens, session.prompt.notice = TokenRun.of(tokens), EVIL
     candidate = Candidate(rank=0, id=4, piece=EVIL, logit=1.0, p_raw=0.5, p=0.5)
     session.sampling.distribution = DistributionReply(
         node=3, candidates=(candidate,), stages=(StageInfo(name="vocabulary", kept=1, mass=1.0),),

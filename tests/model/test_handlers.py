@@ -57,7 +57,8 @@ from model.protocol.run_requests import (
     Tokenize,
     TokenizeReply,
 )
-from model.protocol.values import MemoryInfo, ModelInfo, RunState, SamplerSettings
+from model.protocol.token_run import TokenRun
+from model.protocol.values import MemoryInfo, ModelInfo, RunState, SamplerSettings, Token
 from model.protocol.wire import REQUESTS, Request, read_value
 from tests.model.checkpoint import files
 from tests.model.engine_child import EngineChild
@@ -92,6 +93,12 @@ def engine(child: EngineChild, tiny: Path) -> EngineChild:
 def get(engine: EngineChild, message: Request, kind: type[T]) -> T:
     assert message.reply is kind
     return read_value(engine.result(engine.ask(message)), kind)
+
+
+def listed(engine: EngineChild, message: Tokenize) -> tuple[Token, ...]:
+    """The tokens that an answer lists."""
+    frame = engine.answer(engine.ask(message))
+    return tuple(TokenRun.read(read_value(frame.header["result"], TokenizeReply).pieces, frame.arrays))
 
 
 def arrays(engine: EngineChild, message: Request) -> Any:
@@ -146,11 +153,14 @@ def test_the_text_is_tokenised_as_it_is_typed(engine: EngineChild) -> None:
     text = "in the\nend \ud83d你"
     reply = get(engine, Tokenize(text=text), TokenizeReply)
     assert reply.text == text and reply.notice == ""
-    assert [text[token.start : token.end] for token in reply.tokens[:3]] == ["in", " the", "\n"]
-    assert sum(token.part for token in reply.tokens) >= 3
-    assert get(engine, Tokenize(text=""), TokenizeReply).tokens == ()
-    long = get(engine, Tokenize(text="x " * 60_000), TokenizeReply)
-    assert len(long.tokens) == MAX_TOKENS and long.count == 120_000
+    tokens = listed(engine, Tokenize(text=text))
+    assert [text[token.start : token.end] for token in tokens[:3]] == ["in", " the", "\n"]
+    assert sum(token.part for token in tokens) >= 3
+    assert listed(engine, Tokenize(text="")) == ()
+    assert len(listed(engine, Tokenize(text="x " * 60_000))) == 120_000
+    long = Tokenize(text="x " * (MAX_TOKENS // 2 + 8))
+    assert len(listed(engine, long)) == MAX_TOKENS
+    assert get(engine, long, TokenizeReply).count == MAX_TOKENS + 16
 
 
 def test_a_chat_is_shown_and_prefilled_as_the_text_it_becomes(
@@ -159,11 +169,12 @@ def test_a_chat_is_shown_and_prefilled_as_the_text_it_becomes(
     get(child, OpenModel(source=str(default_model_path)), ModelInfo)
     shown = get(child, Tokenize(text="Hi\ud83d", chat=True), TokenizeReply)
     assert shown.notice == "" and shown.text.endswith("<|im_start|>user\nHi\ud83d<|im_end|>\n<|im_start|>assistant\n")
-    assert [token.piece for token in shown.tokens if token.special][-3:] == [
+    tokens = listed(child, Tokenize(text="Hi\ud83d", chat=True))
+    assert [token.piece for token in tokens if token.special][-3:] == [
         "<|im_start|>", "<|im_end|>", "<|im_start|>",
     ]  # fmt: skip
     prefill = get(child, Prefill(text="Hi\ud83d", chat=True), PrefillReply)
-    assert prefill.text == shown.text and prefill.tokens == shown.tokens
+    assert prefill.text == shown.text and prefill.tokens == tokens
     bare = files.folder(tiny.parent / "no-template")
     (bare / "tokenizer_config.json").write_text("{}")
     get(child, OpenModel(source=str(bare)), ModelInfo)

@@ -17,7 +17,8 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.flow import flow
-from app.widgets.token_strip import SIGN_GAP, Group, TokenStrip, groups_of
+from app.widgets.token_groups import Group, groups_of
+from app.widgets.token_strip import SIGN_GAP, TokenStrip
 from model.protocol.values import Token
 
 PIECES = "The ·animal ·didn 't ·cross ·the ·street ⟨E4⟩ ⟨BD⟩ ⟨A0⟩ ·because ·it ·was ·too ·tired".split()  # noqa: SIM905
