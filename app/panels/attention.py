@@ -38,7 +38,7 @@ LEAST_LINES, LINES_SHARE, STACK_GAIN = 200, 0.32, 1.15
 larger for the lines to go there."""
 UNDER, BESIDE = 150, 180
 """Px of height the lines need under the matrix, and of width beside it."""
-WIDE, UNDER_WIDE = 540, 108
+WIDE, UNDER_WIDE = 540, 104
 """Px of width from which what pinned matrices leave over has the words over a row on one line, and of height the lines
 need there."""
 HELP = (
