@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QSizePolicy,
+    QVBoxLayout,
     QWidget,
 )
 
@@ -33,7 +34,7 @@ from app.export.exporter import (
     formats_of,
 )
 from app.export.places import NoSuchUserError, is_there, typed_path
-from app.export.preview import Preview, has_figures
+from app.export.preview import Preview, has_figures, place_of
 from app.export.subjects import (
     FIGURES,
     PANEL,
@@ -83,11 +84,12 @@ class ExportDialog(Sheet):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(PREVIEW_DELAY_MS)
-        self._timer.timeout.connect(lambda: self.preview.show_want(self.want(), panel))
+        self._timer.timeout.connect(self._draw)
         self._rows: dict[str, tuple[QWidget, ...]] = {}
         self._under_way = self._stopping = False
         self._build(self._options)
         exporter.ended.connect(self._on_ended)
+        self._ctx.session.changed.connect(self._look_at_place)
         self._timer.start(0)
 
     # what is chosen
@@ -185,11 +187,19 @@ class ExportDialog(Sheet):
         self.note.setWordWrap(True)
         form.addWidget(self.note, form.rowCount(), 1, 1, 2)
         form.setRowStretch(form.rowCount(), 1)
-        self.preview = Preview(self._ctx.engine)
+        self.preview, self.moved = Preview(self._ctx.engine), QLabel()
+        self.moved.setFont(theme.font("hint"))
+        self.moved.setTextFormat(Qt.TextFormat.PlainText)
+        self.moved.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.moved.setMinimumHeight(self.moved.fontMetrics().height())  # the picture stays as large when it is said
         top = QHBoxLayout()
         top.setSpacing(20)
         top.addLayout(form)
-        top.addWidget(self.preview, 1)
+        seen = QVBoxLayout()
+        seen.setSpacing(4)
+        seen.addWidget(self.preview, 1)
+        seen.addWidget(self.moved)
+        top.addLayout(seen, 1)
         self.column.addLayout(top, 1)
         self._add_buttons()
         self._watch()
@@ -353,6 +363,18 @@ class ExportDialog(Sheet):
         good = bool(want.formats) and bool(self.folder_edit.text().strip()) and bool(self.name_edit.text().strip())
         self.export_button.setEnabled(good and not problem and self._exporter.running is None)
         self._timer.start()
+
+    def _draw(self) -> None:
+        self.preview.show_want(self.want(), self._panel)
+        self._look_at_place()
+
+    def _look_at_place(self, *_: object) -> None:
+        """Says where the run has moved on since the preview was asked for, and draws that anew once it rests."""
+        behind = self.preview.place not in {None, place_of(self._panel)}
+        words = tr("The run has moved on: this is drawn again once it rests.")
+        self.moved.setText(words if behind else "")
+        if behind and not self._ctx.session.busy and not self._timer.isActive():
+            self._timer.start()
 
     def _layers(self) -> int:
         try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from app.panels.base import Panel
     from model.protocol.export_requests import FilePart
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo, Progress
+    from model.protocol.wire import ErrorInfo, Place, Progress
 
 SMALLEST = QSize(360, 320)
 MIN_DPI, MAX_DPI = 36, 1200
@@ -38,6 +38,8 @@ class Preview(QLabel):
         self._engine = engine
         self._pending: Pending | None = None
         self._bytes: list[bytes] = []
+        self.place: Place | None = None
+        """Where the run was when what is shown, or being drawn, was asked for; None: it is of no run."""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setWordWrap(True)
         self.setAccessibleName(tr("Preview"))
@@ -51,11 +53,13 @@ class Preview(QLabel):
     def show_want(self, want: Want, panel: Panel) -> None:
         """Draws it, or says why there is nothing to see."""
         self.stop()
+        self.place = None
         if not FIGURES & set(want.formats):
             page = "html" in want.formats
             text = tr("An interactive page: no preview.") if page else tr("Numbers only: no figure to preview.")
             self.setText(text)
         elif want.kind == PANEL:
+            self.place = place_of(panel)
             self._show(picture(panel))
         else:
             try:
@@ -63,7 +67,7 @@ class Preview(QLabel):
             except DecoderscopeError as error:
                 self.setText(str(error))
                 return
-            self._bytes = []
+            self._bytes, self.place = [], place_of(panel)
             self._pending = self._engine.request(
                 message, on_part=self._on_part, on_reply=self._on_reply, on_progress=self._on_progress,
                 on_error=self._on_error, slot="export.preview", owner=self,
@@ -106,6 +110,12 @@ class Preview(QLabel):
             image = image.scaled(room, Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation)
         image.setDevicePixelRatio(ratio)
         self.setPixmap(QPixmap.fromImage(image))
+
+
+def place_of(panel: Panel) -> Place:
+    """Where the run is now."""
+    session = panel.ctx.session
+    return session.run_id or 0, session.current_node
 
 
 def has_figures(kind: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import Qt, QTimer
@@ -11,10 +12,11 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.ask import ConfirmDialog
-from app.export.dialog import ExportDialog
+from app.export.dialog import PREVIEW_DELAY_MS, ExportDialog
 from app.export.exporter import Exporter, ExportOptions, formats_of, free_stem
 from app.export.subjects import safe_stem, stem_of
 from app.panels.attention import AttentionPanel
+from app.state.under_way import Phase
 from app.theme import Theme
 from app.widgets.busy_bar import BusyBar
 from model.protocol.export_requests import ExportAttention
@@ -283,4 +285,26 @@ def test_nothing_lies_over_the_form_whatever_is_chosen(
         assert dialog.scroller.verticalScrollBar().maximum() == 0, kind
         assert not dialog.edge.isVisible(), kind
         assert dialog.note.height() >= dialog.note.heightForWidth(dialog.note.width()), kind
+    dialog.reject()
+
+
+def test_the_preview_follows_the_run(qtbot: QtBot, bench: Bench, panel: AttentionPanel, tmp_path: Path) -> None:
+    """It showed the matrix of the tokens that were there when the dialog was opened, and others were written."""
+    session, words = bench.session, "The run has moved on: this is drawn again once it rests."
+    dialog = opened(qtbot, panel, tmp_path)
+    qtbot.waitUntil(lambda: not dialog.preview.pixmap().isNull())
+    assert not dialog.moved.text()
+    before, size = len(asked(bench)), dialog.preview.size()
+    session.under_way.begin(Phase.DECODE, "", SimpleNamespace(cancel=lambda: None))  # type: ignore[arg-type]
+    bench.run(20, 8)  # tokens are coming
+    assert dialog.moved.text() == words
+    qtbot.wait(2 * PREVIEW_DELAY_MS)
+    assert len(asked(bench)) == before and dialog.preview.size() == size
+    session.under_way.end()
+    qtbot.waitUntil(lambda: len(asked(bench)) > before and not dialog.moved.text())
+    bench.run(19, 7, run_id=2)  # another run, all at once
+    assert dialog.moved.text() == words
+    qtbot.waitUntil(lambda: not dialog.moved.text())
+    qtbot.wait(2 * PREVIEW_DELAY_MS)
+    assert len(asked(bench)) == before + 2
     dialog.reject()
