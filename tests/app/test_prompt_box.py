@@ -101,7 +101,7 @@ def test_the_tokens_keep_four_rows_whatever_is_to_be_noticed(live: Application, 
         ("a b c d e f g h " * 5, ["other text"]),
         ("a b c d e f g h " * 20, ["too many", "other text"]),
         ("a\u202e \U000e0041 b " * 40, ["too many", "other text", "unseen"]),
-        ("x\u200b" * 30_000, ["too many", "other text", "unseen", "listed"]),
+        ("x\u200b" * 110_000, ["too many", "other text", "unseen", "listed"]),
         ("", ["emptied"]),
     ):
         session.set_prompt(text)
