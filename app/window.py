@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStackedWidget
+from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStackedWidget, QStatusBar
 
 from app.amounts import tokens
 from app.dialogs.sheets import Sheets
@@ -91,6 +91,10 @@ class MainWindow(QMainWindow):
         self.menu, self.run_bar = MenuBar(theme, commands), RunBar(theme, commands)
         self.setMenuBar(self.menu)
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.run_bar)
+        place = QStatusBar()  # of the status line, which comes later
+        place.setObjectName("StatusBar")
+        place.setSizeGripEnabled(False)
+        self.setStatusBar(place)
         self._fit_to_screen()
 
     def furnish(self) -> None:

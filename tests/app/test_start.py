@@ -184,11 +184,11 @@ def test_the_first_frame_has_menu_and_toolbar_where_they_stay(
     settings.update(engine_command=SILENT_ENGINE)
     settings.save()
     application = create()
-    window, found = application.window, list[tuple[list[QRect], int]]()
+    window, found = application.window, list[tuple[list[QRect], QRect]]()
 
-    def bars() -> tuple[list[QRect], int]:
+    def bars() -> tuple[list[QRect], QRect]:
         places = [bar.geometry() for bar in (window.menu, window.run_bar) if bar.isVisible()]
-        return places, window.pages.y()
+        return places, window.pages.geometry()
 
     window.firstPaint.connect(lambda: found.append(bars()))
     window.resize(1400, 900)
