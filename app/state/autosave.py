@@ -23,9 +23,10 @@ from app.state.example import STEPS
 from app.state.prompt_state import EXAMPLE_PROMPT
 from app.state.run_book import Kept
 from model.protocol.errors import DecoderscopeError
-from model.protocol.framing import FrameDecoder, encode_frame
+from model.protocol.framing import FrameDecoder
+from model.protocol.in_turns import decode_event, encode_event
 from model.protocol.values import Node, SamplerSettings
-from model.protocol.wire import event_frame, read_value
+from model.protocol.wire import read_value
 
 if TYPE_CHECKING:
     from app.notify import Notifier
@@ -35,7 +36,7 @@ log = logging.getLogger("decoderscope.app")
 EVERY_MS = 10_000
 NAME = "unsaved.dscope-window"  # of the first window; see `numbered`
 MAX_BYTES = 17 * 2**20
-EVENT = "window.saved"
+EVENT, LONG = "window.saved", "nodes"
 _PROMPT = re.compile(rb'"prompt":\s*("(?:[^"\\]|\\.)*")')
 """The first such field of a frame's header: within a text its quotes would be escaped."""
 TOPICS = frozenset({"PROMPT", "RUN", "NODE", "SAMPLER", "MODEL"})
@@ -89,6 +90,8 @@ class UnreadableSavedError(DecoderscopeError):
 
 def decode_saved(raw: bytes) -> Saved:
     """The work in a file's bytes. Raises DecoderscopeError."""
+    if (saved := decode_event(raw, Saved, LONG, list[Node])) is not None:
+        return saved
     frames = FrameDecoder().feed(raw)
     if not frames:
         raise UnreadableSavedError(tr("it ends after {n} bytes, before its frame does", n=f"{len(raw):,}"))
@@ -153,7 +156,7 @@ class Autosave(QObject):
 
     def _write(self, saved: Saved, claimed: tuple[Path, ...]) -> None:
         try:
-            write_atomically(self.path, encode_frame(event_frame(EVENT, saved)))
+            write_atomically(self.path, encode_event(EVENT, saved, LONG))
         except (OSError, DecoderscopeError) as error:
             log.warning("the autosave failed: %s", error)
             self._refused, self._changed = (getattr(error, "strerror", None) or str(error)), True

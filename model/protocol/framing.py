@@ -62,8 +62,23 @@ def encode_frame(frame: Frame) -> bytes:
         if frame.arrays
         else b""
     )
+    return pack_frame(header, blob)
+
+
+def pack_frame(header: bytes, blob: bytes = b"") -> bytes:
+    """The same of parts that are bytes already."""
     _check_sizes(len(header), len(blob))
     return b"".join((_PREFIX.pack(MAGIC, len(header), len(blob)), header, blob))
+
+
+def unpack_frame(data: bytes) -> bytes:
+    """The header's bytes of the one frame without arrays that `data` is. Raises ProtocolError where it is not that."""
+    if len(data) >= _PREFIX.size:
+        magic, header_bytes, blob_bytes = _PREFIX.unpack_from(data)
+        if magic == MAGIC and blob_bytes == 0 and header_bytes == len(data) - _PREFIX.size:
+            _check_sizes(header_bytes, blob_bytes)
+            return data[_PREFIX.size :]
+    raise ProtocolError("These bytes are not one frame.")
 
 
 class FrameDecoder:

@@ -119,7 +119,7 @@ def request_frame(
         "v": PROTOCOL_VERSION,
         "id": request_id,
         "method": message.method,
-        "params": _plain(message),
+        "params": plain_value(message),
         "priority": priority,
     }
     if slot is not None:
@@ -199,7 +199,7 @@ def error_frame(request_id: int | None, error: ErrorInfo) -> Frame:
 
 def event_frame(event: str, data: object) -> Frame:
     """Something said unasked (model/protocol/events.py)."""
-    return Frame(header={"v": PROTOCOL_VERSION, "event": event, "data": _plain(data)})
+    return Frame(header={"v": PROTOCOL_VERSION, "event": event, "data": plain_value(data)})
 
 
 def cancel_frame(request_id: int) -> Frame:
@@ -213,7 +213,7 @@ def ack_frame(request_id: int, seq: int) -> Frame:
 
 
 def _answer(request_id: int, key: str, value: object, arrays: Arrays | None, at: Place | None = None) -> Frame:
-    header = {"v": PROTOCOL_VERSION, "id": request_id, key: _plain(value)}
+    header = {"v": PROTOCOL_VERSION, "id": request_id, key: plain_value(value)}
     if at is not None:
         header["at"] = list(at)
     return Frame(header=header, arrays=arrays or {})
@@ -227,7 +227,8 @@ def read_value(value: object, kind: type[T]) -> T:
         raise BadRequestError(f"{kind.__name__}: {error}") from error
 
 
-def _plain(value: object) -> Any:
+def plain_value(value: object) -> Any:
+    """A value as JSON has it."""
     return _spell_out(msgspec.to_builtins(value))
 
 

@@ -25,6 +25,7 @@ from app.state.bring_back import BringBack, Lost, Unreadable, take_lost
 from app.state.model_desk import EngineStatus
 from app.state.under_way import Phase
 from model.protocol.framing import Frame, encode_frame
+from model.protocol.in_turns import encode_event
 from model.protocol.run_requests import PrefillReply, Restore
 from model.protocol.values import Node, SamplerSettings
 from model.protocol.wire import event_frame
@@ -319,11 +320,11 @@ def test_thousands_of_nodes_are_encoded_off_the_gui_thread(
     session.book.nodes.update({i: replace(node, id=i) for i in range(4, 10_000)})
     threads: list[str] = []
 
-    def encode(frame: Frame) -> bytes:
+    def encode(event: str, data: Saved, field: str) -> bytes:
         threads.append(threading.current_thread().name)
-        return encode_frame(frame)
+        return encode_event(event, data, field)
 
-    monkeypatch.setattr("app.state.autosave.encode_frame", encode)
+    monkeypatch.setattr("app.state.autosave.encode_event", encode)
     kept = Autosave(session, tmp_path, Notifier())
     session.changed.emit(Topic.NODE)
     kept.save()
