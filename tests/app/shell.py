@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import i18n
 from app.main import Application, create
+from app.session import Session
 from app.settings import Settings, default_path
 
 TIMEOUT = 20_000
@@ -44,6 +46,31 @@ def window_with(
     with qtbot.waitSignal(application.window.populated, timeout=TIMEOUT):
         application.window.show()
     return application
+
+
+def with_example(application: Application, qtbot: QtBot) -> Application:
+    """The window once the run that it begins with has its seven steps."""
+    assert application.ctx is not None
+    session = application.ctx.session
+    qtbot.waitUntil(lambda: session.run is not None and not session.busy and len(session.path_nodes()) == 7)
+    qtbot.waitUntil(application.window.isActiveWindow)
+    return application
+
+
+def with_run(application: Application, qtbot: QtBot, prompt: str, steps: int) -> Session:
+    """The session once it has a run of `prompt` and so many steps."""
+    assert application.ctx is not None
+    session = application.ctx.session
+    qtbot.waitUntil(lambda: session.can_run and not session.busy, timeout=TIMEOUT)
+    session.set_prompt(prompt)
+    session.prefill(then_steps=steps)
+    qtbot.waitUntil(lambda: session.run is not None and not session.busy, timeout=TIMEOUT)
+    return session
+
+
+def dialogs(name: str) -> list[QWidget]:
+    """The windows of that name in sight."""
+    return [w for w in QApplication.topLevelWidgets() if w.objectName() == name and w.isVisible()]
 
 
 def close_window(application: Application) -> None:

@@ -18,7 +18,7 @@ from app.main import Application
 from app.panels import PANELS
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_view import View
-from tests.app.shell import close_window, window_with
+from tests.app.shell import close_window, window_with, with_example
 from tests.app.test_other_language import choose, panel
 from tests.model.checkpoint import files
 
@@ -30,11 +30,7 @@ ORDER = [kind.panel_id for kind in PANELS]
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
     made = window_with(tmp_path / "config", monkeypatch, qtbot, None, str(files.folder(tmp_path / "tiny")))
     made.window.resize(1400, 900)
-    assert made.ctx is not None
-    session = made.ctx.session
-    qtbot.waitUntil(lambda: session.run is not None and not session.busy and len(session.path_nodes()) == 7)
-    qtbot.waitUntil(made.window.isActiveWindow)
-    yield made
+    yield with_example(made, qtbot)
     close_window(made)
 
 

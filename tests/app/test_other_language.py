@@ -24,7 +24,7 @@ from app.notify import WayOut
 from app.panels import PANELS
 from app.panels.base import Panel
 from app.panels.kv import KvPanel
-from tests.app.shell import close_window, open_window, window_with
+from tests.app.shell import close_window, open_window, window_with, with_example
 from tests.model.checkpoint import files
 
 
@@ -40,11 +40,7 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -
 @pytest.fixture
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
     made = window_with(tmp_path / "config", monkeypatch, qtbot, None, str(files.folder(tmp_path / "tiny")))
-    assert made.ctx is not None
-    session = made.ctx.session
-    qtbot.waitUntil(lambda: session.run is not None and not session.busy and len(session.path_nodes()) == 7)
-    qtbot.waitUntil(made.window.isActiveWindow)
-    yield made
+    yield with_example(made, qtbot)
     close_window(made)
 
 

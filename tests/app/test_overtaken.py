@@ -13,7 +13,7 @@ from app.panels.attention import AttentionPanel
 from app.session import Session, Topic
 from model.protocol.attention_requests import GetMatrix, HeadView
 from model.protocol.wire import Place
-from tests.app.shell import TIMEOUT, close_window, window_with
+from tests.app.shell import TIMEOUT, close_window, window_with, with_run
 from tests.app.tiny_folder import tiny_folder
 
 
@@ -21,12 +21,7 @@ from tests.app.tiny_folder import tiny_folder
 def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
     source = tiny_folder(tmp_path / "model", "llama")
     made = window_with(tmp_path / "config", monkeypatch, qtbot, None, str(source))
-    assert made.ctx is not None
-    session = made.ctx.session
-    qtbot.waitUntil(lambda: session.can_run and not session.busy, timeout=TIMEOUT)
-    session.set_prompt("The animal did not cross")
-    session.prefill(then_steps=4)
-    qtbot.waitUntil(lambda: session.run is not None and not session.busy, timeout=TIMEOUT)
+    with_run(made, qtbot, "The animal did not cross", 4)
     qtbot.waitUntil(lambda: attention(made).settled, timeout=TIMEOUT)
     yield made
     close_window(made)

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import i18n
 from app.main import Application
 from app.palette import CommandPalette, match
 from app.panels import PANELS
-from tests.app.shell import close_window, open_window
+from tests.app.shell import close_window, dialogs, open_window
 
 
 @pytest.fixture
@@ -23,10 +22,6 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -
     opened = open_window(tmp_path / "config", monkeypatch, qtbot)
     yield opened
     close_window(opened)
-
-
-def dialogs(name: str) -> list[QWidget]:
-    return [w for w in QApplication.topLevelWidgets() if w.objectName() == name and w.isVisible()]
 
 
 def test_the_palette_finds_and_runs(application: Application, qtbot: QtBot) -> None:

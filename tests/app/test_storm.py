@@ -11,7 +11,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.main import Application
-from tests.app.shell import TIMEOUT, close_window, window_with
+from tests.app.shell import close_window, window_with, with_run
 from tests.app.storm import Storm
 from tests.app.tiny_folder import tiny_folder
 
@@ -40,12 +40,7 @@ def application(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, q
 def test_all_that_is_in_sight_comes_to_rest_after_any_changes(
     qtbot: QtBot, application: Application, seed: int, rounds: int, without: tuple[str, ...]
 ) -> None:
-    assert application.ctx is not None
-    session = application.ctx.session
-    qtbot.waitUntil(lambda: session.can_run and not session.busy, timeout=TIMEOUT)
-    session.set_prompt("The animal did not cross the street")
-    session.prefill(then_steps=4)
-    qtbot.waitUntil(lambda: session.run is not None and not session.busy, timeout=TIMEOUT)
+    with_run(application, qtbot, "The animal did not cross the street", 4)
     storm = Storm(application, seed, without)
     for _ in range(rounds):
         storm.blow(CHANGES)

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QDialog, QLabel, QLineEdit, QPushButton, QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.commands import Command
@@ -23,7 +23,7 @@ from app.main import Application
 from app.notify import Trouble, WayOut
 from app.panels.prompt import PromptPanel, utf16_offsets
 from app.settings import Settings
-from tests.app.shell import close_window, open_window
+from tests.app.shell import close_window, dialogs, open_window
 
 
 @pytest.fixture
@@ -37,10 +37,6 @@ def prompt_of(application: Application) -> PromptPanel:
     panel = application.window.docks["prompt"].panel
     assert isinstance(panel, PromptPanel)
     return panel
-
-
-def dialogs(name: str) -> list[QWidget]:
-    return [w for w in QApplication.topLevelWidgets() if w.objectName() == name and w.isVisible()]
 
 
 def test_every_panel_is_docked_in_the_standard_layout(application: Application) -> None:
