@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -67,7 +68,8 @@ def _settle() -> None:
 
 
 def paired(ours: Work, theirs: Work, pairs: int, *, warm_up: int = 1) -> tuple[list[float], list[float]]:
-    """Times in ms of `pairs` pairs, interleaved, each way first in every other pair; garbage is collected between."""
+    """Times in ms of `pairs` pairs, interleaved, each way first in every other pair. In between garbage is collected,
+    and what was left to the disk is written: one that syncs its files would wait for those of the other."""
     for _ in range(warm_up):
         ours()
         theirs()
@@ -85,6 +87,8 @@ def ratio(ours: Work, theirs: Work, pairs: int, *, warm_up: int = 1, note: str =
 
 def _undisturbed(work: Work) -> float:
     gc.collect()
+    if hasattr(os, "sync"):
+        os.sync()
     before = gc.isenabled()
     gc.disable()
     try:
