@@ -47,6 +47,8 @@ GAIN, SHARED_GAIN = 1.1, 1.05
 Less is lost where the key names the cell."""
 LEFT, OVER = 16, 16
 """Px at 100 % text that names or numbers take at least beside the cells and over them."""
+LEAST = 64
+"""Px at 100 % text that several matrices have with what stands over them; where there is less the panel is scrolled."""
 KEPT = 512
 """Answers that are remembered for one state of the matrices."""
 Best = tuple[int, Options, float, float]
@@ -63,6 +65,7 @@ class MapGrid(QWidget):
         self._theme = theme
         self._views: tuple[MapView, ...] = ()
         self._known: tuple[object, dict[tuple[int, int], Best]] = (None, {})
+        self._least = QSize()
         self.free = QRect()
         """Where several matrices leave room for something else: in their last row, or under a single one."""
         self.key = SharedKey(theme, self)
@@ -101,6 +104,9 @@ class MapGrid(QWidget):
             x, y = column * (size.width() + GAP), row * (size.height() + ROW_GAP)
             view.setGeometry(QRect(x, y, size.width(), size.height()))
             view.settle()
+        if (least := self.minimumSizeHint()) != self._least:
+            self._least = least
+            self.updateGeometry()
         free = self._left_over(columns, size)
         if free != self.free:
             self.free = free
@@ -115,7 +121,14 @@ class MapGrid(QWidget):
         return self._best(room)[3] if self._views else 0.0
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(160, 140)
+        count, shared = len(self._views), self.shares_key
+        if count < 2:
+            return QSize(160, 140)
+        title = max(view.title_width(SHARED[-1], brief=True, nameless=True, shared=shared) for view in self._views)
+        beside = [n for n in range(1, count + 1) if _room(self.size(), 1, n).width() >= title]
+        rows = -(-count // max(beside, default=1))
+        key = self.key.sizeHint().height() + KEY_GAP if self._has_key else 0
+        return QSize(160, max(140, rows * (self._theme.px(TITLE + OVER + LEAST) + ROW_GAP) - ROW_GAP + key))
 
     def sizeHint(self) -> QSize:
         return QSize(420, 360)
