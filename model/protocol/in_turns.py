@@ -5,8 +5,8 @@ on in between. Megabytes of JSON in one piece hold the interpreter, and so a win
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -14,17 +14,21 @@ from model.errors import DecoderscopeError
 from model.protocol.framing import PROTOCOL_VERSION, encode_frame, pack_frame, unpack_frame
 from model.protocol.wire import event_frame, plain_value, read_value
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
-    T = TypeVar("T", bound=DataclassInstance)
+class Dataclass(Protocol):
+    """What `dataclasses.replace` takes."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+T = TypeVar("T", bound=Dataclass)
 
 STRETCH = 250
 """Items in one piece, half a millisecond of a run's nodes."""
 Parts = dict[str, msgspec.Raw]
 
 
-def encode_event(event: str, data: DataclassInstance, field: str) -> bytes:
+def encode_event(event: str, data: Dataclass, field: str) -> bytes:
     """The bytes of `encode_frame(event_frame(event, data))`; `field` names the long tuple. Raises ProtocolError."""
     items, parts = getattr(data, field), list[bytes]()
     header = event_frame(event, replace(data, **{field: ()})).header

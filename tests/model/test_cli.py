@@ -363,7 +363,7 @@ def test_a_stderr_that_takes_nothing_changes_nothing(tiny: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        ("ulimit -n 20", "error: Too many files are open: raise the limit (ulimit -n), or close other programs.\n"),
+        ("ulimit -n 16", "error: Too many files are open: raise the limit (ulimit -n), or close other programs.\n"),
         ("ulimit -v 400000", "error: There is not enough memory to start: raise the limit if there is one (ulimit -v)"),
         ("mkdir gone && cd gone && rmdir ../gone", "error: The folder this was started in no longer exists: change to"),
     ],
