@@ -222,8 +222,8 @@ class TabFrames(QObject):
             tools.place()
 
     def adopt(self) -> None:
-        """Takes care of tab bars that are new, and of what is in front of each; forgets those that are gone."""
-        self._tools = {bar: tools for bar, tools in self._tools.items() if isValid(bar)}
+        """Takes care of tab bars that are new, and of what is in front of each."""
+        self._forget()
         for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
             if bar not in self._tools:
                 bar.setDrawBase(False)
@@ -236,8 +236,13 @@ class TabFrames(QObject):
                 self._tools[bar].show()
                 bar.tabBarClicked.connect(lambda index, bar=bar: self._choose(bar, index))
                 bar.tabBarDoubleClicked.connect(lambda _index, bar=bar: self._maximise(bar))
+                bar.destroyed.connect(self._forget, Qt.ConnectionType.QueuedConnection)
             self._tools[bar].follow()
             self._tools[bar].place()
+
+    def _forget(self) -> None:
+        """Those that are gone: Qt makes tab bars and takes them away as docks move."""
+        self._tools = {bar: tools for bar, tools in self._tools.items() if isValid(bar)}
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(watched, QTabBar):

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect
-from PySide6.QtWidgets import QTabBar, QToolButton
+from PySide6.QtWidgets import QMainWindow, QTabBar, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.frame.dock_tabs import TAB_INSET, TabTools
+from app.frame.dock_tabs import TAB_INSET, TabFrames, TabTools
 from app.main import Application
 from app.panels.prompt import PromptPanel
+from app.theme import Theme
 from tests.app.shell import close_window, open_window
 
 SMALL, USUAL = (1000, 700), (1400, 900)
@@ -135,3 +136,14 @@ def test_the_first_tab_s_text_is_not_at_the_frame(
         assert alone == {True, False}
     finally:
         close_window(application)
+
+
+def test_the_tools_of_a_tab_bar_go_with_it(qtbot: QtBot) -> None:
+    """They were kept until the next bar was there."""
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    frames, bar = TabFrames(window, Theme("dark")), QTabBar(window)
+    frames.adopt()
+    assert list(frames._tools) == [bar]
+    bar.deleteLater()
+    qtbot.waitUntil(lambda: not frames._tools)
