@@ -68,6 +68,8 @@ class CandidateModel(SheetModel):
         self.decimals = 4
         self.logit_decimals = 1
         self.led = True
+        self.sure = False
+        """One token has all that is left: the raw figures say more than the final ones then, and stay."""
 
     def set_candidates(self, rows: Sequence[Candidate], pick: int | None, among: Sequence[Candidate] = ()) -> None:
         """`pick`: the id the step's draw falls on. Bars are as long as among all of `among`."""
@@ -136,7 +138,7 @@ class CandidateModel(SheetModel):
 
     def figure(self, p: float) -> str:
         """A probability as it is written now."""
-        return probability(p, self.decimals, led=self.led)
+        return probability(p, self.decimals, led=self.led, even=not self.led and self.sure)
 
     def tip(self, row: int, column: int) -> str:
         return self.spoken(row, column)
@@ -272,17 +274,17 @@ class CandidateTable(QTableView):
         rows = [self._model.candidate(row) for row in range(self._model.rowCount())]
         ranks, ids = (max((getattr(row, name) for row in rows), default=0) for name in ("rank", "id"))
         logits = logit_decimals(max((abs(row.logit) for row in rows), default=0.0))
-        room = self.viewport().width()
+        room, sure = self.viewport().width(), any(row.p == 1 for row in rows)
 
         def needed(decimals: int, bar: int, *, led: bool) -> dict[int, int]:
             digits = {RANK: f"{ranks + 1:,}", ID: max("00000", str(ids), key=len)}
             widths = {column: metrics.horizontalAdvance(text) + 2 * PADDING for column, text in digits.items()}
             # The first of each is what it is at least, so that columns stay where they are while a slider moves.
-            none = ("0." if led else ".") + "0" * decimals
+            none, even = ("0." if led else ".") + "0" * decimals, sure and not led
             shown = {
                 LOGIT: {"00.0", *(f"{row.logit:.{logits}f}" for row in rows)},
-                RAW: {none, *(probability(row.p_raw, decimals, led=led) for row in rows)},
-                FINAL: {none, *(probability(row.p, decimals, led=led) for row in rows)},
+                RAW: {none, *(probability(row.p_raw, decimals, led=led, even=even) for row in rows)},
+                FINAL: {none, *(probability(row.p, decimals, led=led, even=even) for row in rows)},
             }
             for column, texts in shown.items():
                 widths[column] = max(metrics.horizontalAdvance(text) for text in texts) + 2 * PADDING
@@ -295,8 +297,9 @@ class CandidateTable(QTableView):
             if room - kept >= least:
                 break
         model = self._model
-        if (decimals, logits, led) != (model.decimals, model.logit_decimals, model.led):
-            model.decimals, model.logit_decimals, model.led = decimals, logits, led
+        form = decimals, logits, led, sure
+        if form != (model.decimals, model.logit_decimals, model.led, model.sure):
+            model.decimals, model.logit_decimals, model.led, model.sure = form
             self.viewport().update()
         hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=giving_way)
         self.setColumnHidden(BAR, BAR not in widths)
@@ -331,10 +334,12 @@ def logit_decimals(most: float) -> int:
     return 2 if most < 9.995 else 1 if most < 99.95 else 0
 
 
-def probability(p: float, decimals: int = 4, *, led: bool = True) -> str:
+def probability(p: float, decimals: int = 4, *, led: bool = True, even: bool = False) -> str:
     """As many decimals where they say something, else a power of ten: 0.4321, 0.0012, 3e-07, 0. Without `led` there is
-    no 0 before a point: .4321."""
+    no 0 before a point: .4321; `even`: and all are as long, .0000 of what is less, 1.000; a 0 alone is exactly that."""
     if p == 0:
         return "0"
-    text = f"{p:.{decimals}f}" if p >= 10.0**-decimals else f"{p:.0e}"
-    return text if led else text.removeprefix("0")
+    text = f"{p:.{decimals}f}" if p >= 10.0**-decimals or even else f"{p:.0e}"
+    if led:
+        return text
+    return text[:-1] if even and text.startswith("1") else text.removeprefix("0")

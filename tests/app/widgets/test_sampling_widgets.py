@@ -375,3 +375,20 @@ def test_raw_figures_lose_their_leading_0_and_lie_on_their_bars_before_they_go(
         line = [x for x in range(cell.left(), cell.right() + 1)
                 if _near(picture.pixelColor(x, cell.bottom() - 1), getattr(theme.palette, token))]  # fmt: skip
         assert len(line) == (0 if led else pytest.approx(share * (cell.width() - PADDING), abs=2))
+
+
+def test_raw_figures_stay_where_one_token_has_all_that_is_left(qtbot: QtBot, theme: Theme) -> None:
+    """1.000 in the last column is wider than .339: the raw figures were hidden, where the final ones say nothing."""
+    shown = CandidateTable(theme)
+    qtbot.addWidget(shown)
+    shown.resize(211 + shown.verticalScrollBar().sizeHint().width(), 230)
+    shown.show()
+    shown.set_candidates([
+        Candidate(id=6330 + n, piece="·explanation", rank=n, logit=19.3, p_raw=0.952 / 20**n, p=float(n == 0))
+        for n in range(40)
+    ])  # fmt: skip
+    qtbot.waitUntil(lambda: shown.viewport().width() == 211)
+    assert not any(shown.isColumnHidden(column) for column in (RANK, TOKEN, ID, RAW, FINAL))
+    assert [shown.model().index(0, column).data() for column in (RAW, FINAL)] == [".952", "1.00"]
+    assert [shown.model().index(9, column).data() for column in (RAW, FINAL)] == [".000", "0"]
+    assert "raw 1.86e-12" in shown.model().data(shown.model().index(9, RAW), Qt.ItemDataRole.ToolTipRole)
