@@ -245,7 +245,7 @@ class LensPanel(Panel):
         depths, positions = self._in_sight()
         wanted = self.grid.missing(depths, positions)
         asked = (self._state, wanted, positions)
-        if not wanted or asked == self._asked or self.stopped.holds(self._state, depths, positions):
+        if not wanted or asked == self._asked or self.stopped.holds(self._state, depths, positions, len(wanted)):
             return
         self._asked = asked
         self._late.start()

@@ -22,7 +22,7 @@ AWAY, MOST = 72, 420
 
 class StoppedNote(NoticeLine):
     """Low over `over`, whose cells keep their room. `wanted`: to go on. Stopped is what was in sight, of one
-    state of the run; other cells are not."""
+    state of the run, and what more of it a change of size brings; cells elsewhere are not."""
 
     def __init__(self, theme: Theme, over: QWidget) -> None:
         self._seen: tuple[object, Span, Span] | None = None
@@ -43,14 +43,16 @@ class StoppedNote(NoticeLine):
         ])  # fmt: skip
         self._place()
 
-    def holds(self, state: object, depths: Span, positions: Span) -> bool:
-        """Whether the reading of these was stopped; forgets it where others are in sight."""
+    def holds(self, state: object, depths: Span, positions: Span, missing: int) -> bool:
+        """Whether the reading of some of these was stopped; forgets it where all others are in sight."""
         if self._seen is None:
             return False
         if self._seen[0] == state and all(
-            before[0] <= now[0] and now[1] <= before[1]
+            before[0] < now[1] and now[0] < before[1]
             for before, now in zip(self._seen[1:], (depths, positions), strict=True)
         ):
+            if self._seen[1:] != (depths, positions):
+                self.stop(state, depths, positions, missing)
             return True
         self.forget()
         return False

@@ -58,6 +58,25 @@ def test_the_reading_of_the_lens_tells_how_far_it_is_stops_and_goes_on(qtbot: Qt
     assert titles(bench) == []
 
 
+def test_a_lens_that_was_stopped_stays_so_through_a_change_of_size(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, bench = shown(qtbot, tmp_path)
+    whole = panel.size()
+    panel.resize(whole.width() // 2, whole.height())
+    bench.engine.held = True
+    bench.run(random_ids(14), 2)
+    qtbot.waitUntil(lambda: "Reading the lens" in titles(bench))
+    next(task for task in bench.session.aside.tasks if task.title == "Reading the lens").cancel()
+    asked, before = len(bench.engine.asked_of(GetLens)), panel._in_sight()
+    panel.resize(whole)
+    qtbot.waitUntil(lambda: panel._in_sight() != before)
+    qtbot.wait(150)
+    assert len(bench.engine.asked_of(GetLens)) == asked
+    assert panel.stopped.isVisible()
+    bench.engine.held = False
+    QTest.mouseClick(panel.stopped.action, LEFT)
+    settled(qtbot, panel, bench)
+
+
 def test_another_text_is_read_though_one_was_stopped(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench = shown(qtbot, tmp_path)
     bench.engine.held = True
