@@ -98,6 +98,8 @@ class GrowthPlot(CursorPlot):
 
     def redraw(self) -> None:
         self._rect = self._scene = None
+        whole = self._layout_words()
+        self.setToolTip("" if self._have_room(whole) else " · ".join(words for _, _, words in whole))
         self.update()
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
@@ -138,12 +140,18 @@ class GrowthPlot(CursorPlot):
 
     def _measured_rect(self) -> QRectF:
         metrics = QFontMetricsF(self._theme.font("hint"))
-        left = metrics.horizontalAdvance("888 MB") + 8
-        words = (line for _, _, line in self.layout_words())
-        right = max((metrics.horizontalAdvance(line) + BESIDE + 2 for line in words), default=0.0)
+        left, right = self._left(metrics), self._right_of(self.layout_words(), metrics)
         below = metrics.height() * (2 if self._tall else 1) + 3
         above = metrics.height() * (2 if self._reads else 1) + (3 + READ_GAP if self._reads else 3)
         return QRectF(self.rect()).adjusted(left, above, -max(right, 6.0), -below)
+
+    @staticmethod
+    def _left(metrics: QFontMetricsF) -> float:
+        return metrics.horizontalAdvance("888 MB") + 8
+
+    @staticmethod
+    def _right_of(words: Sequence[tuple[int, float, str]], metrics: QFontMetricsF) -> float:
+        return max((metrics.horizontalAdvance(line) + BESIDE + 2 for _, _, line in words), default=0.0)
 
     @property
     def _reads(self) -> bool:
@@ -276,17 +284,27 @@ class GrowthPlot(CursorPlot):
     def layout_words(self) -> list[tuple[int, float, str]]:
         """Of each other layout: its bytes a token, the length at which its line ends, and what is written beside the
         plot; a line that leaves the plot says so, and how many bytes it leads to: on one line, as a second one would
-        lie at the end of the line of what is used and read as its value."""
+        lie at the end of the line of what is used and read as its value. Where that left the plot less than half of the
+        width the bytes are in the tool tip alone."""
+        whole = self._layout_words()
+        return whole if self._have_room(whole) else self._layout_words(brief=True)
+
+    def _layout_words(self, *, brief: bool = False) -> list[tuple[int, float, str]]:
         growth, high = self._growth, self._high()
         if growth is None:
             return []
         found: list[tuple[int, float, str]] = []
         for name, size in growth.layouts:
             end = size * growth.length
-            words = name if end <= high else f"{name} ↑ {short_amount(end, 'B')}"
+            words = name if end <= high else f"{name} ↑" if brief else f"{name} ↑ {short_amount(end, 'B')}"
             stop = max(min(float(growth.length), high / max(size, 1)), float(self._first))
             found.append((size, stop, words))
         return found
+
+    def _have_room(self, words: Sequence[tuple[int, float, str]]) -> bool:
+        """Whether these leave the plot half of the width."""
+        metrics = QFontMetricsF(self._theme.font("hint"))
+        return self.width() - self._left(metrics) - self._right_of(words, metrics) >= self.width() / 2
 
     def layout_places(self) -> list[tuple[QRectF, str]]:
         """Those words with their places: at the height where the line ends, or at the upper edge."""

@@ -159,6 +159,11 @@ def test_a_layout_off_the_scale_says_so_beside_the_plot(qtbot: QtBot, theme: The
     plot.show()
     qtbot.waitExposed(plot)
     assert not plot.grab().isNull()
+    assert plot.toolTip() == ""
+    plot.resize(180, 160)  # where the bytes left the plot a stub
+    assert [line for _, _, line in plot.layout_words()] == ["MHA ↑", "MQA"]
+    assert plot.plot_rect().width() >= 0.4 * plot.width()
+    assert plot.toolTip() == "MHA ↑ 300 KB · MQA"
 
 
 def test_signed_bars_have_the_ends_of_the_signed_heat_maps(qtbot: QtBot, theme: Theme) -> None:
