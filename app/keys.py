@@ -16,12 +16,11 @@ _IGNORED = Qt.KeyboardModifier.KeypadModifier
 
 
 def typing(widget: QWidget | None) -> bool:
-    """Whether letters typed now belong to a text field."""
+    """Whether letters typed now belong to a text field, also to one that does not take them: a text too long to edit
+    looks like any other."""
     if isinstance(widget, QComboBox):
         return widget.isEditable()
-    if isinstance(widget, QLineEdit | QPlainTextEdit | QTextEdit):
-        return not widget.isReadOnly()
-    return isinstance(widget, QAbstractSpinBox)
+    return isinstance(widget, QLineEdit | QPlainTextEdit | QTextEdit | QAbstractSpinBox)
 
 
 class KeyRouter(QObject):

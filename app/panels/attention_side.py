@@ -281,7 +281,9 @@ class SideView(QWidget):
                 self.waiting.set_text("")
 
         message = GetGrid(layers=layers, stage=selection.stage, size=size, ignore_first=selection.ignore_first)
-        doing = Doing(title=tr("Drawing the heads"), parts=len(layers), unit=tr("layers"), on_stop=self._stop_grid)
+        doing = Doing(
+            title=tr("Drawing the heads"), parts=len(layers), part="layer", unit=tr("layers"), on_stop=self._stop_grid
+        )  # fmt: skip
         self._panel.ask(
             message, lambda *_: self._on_grid_done(), on_part=part, slot="grid", priority="background",
             on_error=lambda _: self._forget("grid", asked), doing=doing,

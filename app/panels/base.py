@@ -227,7 +227,11 @@ class Panel(QWidget):
             self._cover()
 
     def _fail(self, slot: str, error: ErrorInfo) -> None:
-        """Something went wrong in the engine, of which only this panel hears."""
+        """Something went wrong in the engine, of which only this panel hears. One that needs nothing of it to be there
+        holds what a person writes, and is not covered."""
+        if not self.needs:
+            self.ctx.notify.warn(error.message)
+            return
         self._failed[slot] = error
         self._cover()
 

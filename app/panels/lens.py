@@ -264,7 +264,7 @@ class LensPanel(Panel):
 
         message = GetLens(positions=positions, depths=wanted)
         part = self._taker(positions)
-        doing = Doing(title=tr("Reading the lens"), parts=len(wanted), unit=tr("layers"), on_stop=stopped)
+        doing = Doing(title=tr("Reading the lens"), parts=len(wanted), part="depth", unit=tr("layers"), on_stop=stopped)
         self.ask(message, done, on_part=part, on_error=failed, slot="grid", priority="background", doing=doing)
 
     def _ask_pointed(self) -> None:

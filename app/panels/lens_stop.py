@@ -22,7 +22,7 @@ AWAY, MOST = 72, 420
 
 class StoppedNote(NoticeLine):
     """Low over `over`, whose cells keep their room. `wanted`: to go on. Stopped is what was in sight, of one
-    state of the run, and what more of it a change of size brings; cells elsewhere are not."""
+    state of the run, and what overlaps it, as after a change of size; cells elsewhere are not."""
 
     def __init__(self, theme: Theme, over: QWidget) -> None:
         self._seen: tuple[object, Span, Span] | None = None

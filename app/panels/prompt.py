@@ -20,6 +20,7 @@ from app.panels.curves import curves
 from app.panels.expected import ExpectedView
 from app.panels.kv_lines import longest_fitting
 from app.panels.prompt_words import EMPTY, OTHER_TEXT, STATS, count_texts, loss_text, notices
+from app.panels.question import Doing
 from app.panels.run_tables import token_table, typed_table
 from app.plain import tip as plain_tip
 from app.session import Topic
@@ -29,12 +30,12 @@ from app.widgets.menu_button import MenuButton
 from app.widgets.notice_line import Notice, NoticeLine
 from app.widgets.prompt_edit import PromptEdit
 from app.widgets.prompt_split import PromptSplit
-from app.widgets.token_groups import Group, Groups, Pieces, groups_of
+from app.widgets.token_groups import Groups, Pieces
 from app.widgets.token_strip import TokenStrip
 from app.widgets.wrap_row import WrapRow, wrap
 from model.protocol.attention_requests import GetRow, HeadView
 from model.protocol.run_requests import GetExpected
-from model.protocol.token_run import NO_TOKENS
+from model.protocol.token_run import NO_TOKENS, TokenRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 LONG = 50_000
 """Tokens of which one frame measures the pieces, and the next finds the places."""
+NO_UNITS = np.zeros(0, np.int64)
 LEAST_WIDTH = 130
 WIDTH = 257
 """Px that it has wherever there is room: the example's line and tokens at 100 % text, in any language. Of larger text
@@ -93,9 +95,9 @@ class PromptPanel(Panel):
     def build(self) -> None:
         theme, session = self.ctx.theme, self.ctx.session
         self._followed: object = None
-        self._units: list[int] = []
+        self._units = NO_UNITS
         self._units_of = ""
-        self._grouped = NO_TOKENS, Groups.taken(())
+        self._grouped: tuple[Sequence[Token], Groups] = NO_TOKENS, Groups.taken(())
         self.edit = PromptEdit()
         self.edit.set_text(session.prompt.text)
         self._listen()
@@ -226,12 +228,12 @@ class PromptPanel(Panel):
         shown, first_decode = session.prompt.shown, None
         if shown is not self._units_of:
             self._units, self._units_of = utf16_offsets(shown), shown
-        groups: Sequence[Group]
         if follows:
             tokens, first_decode = session.prompt_tokens, session.n_prompt
             listed = Pieces.of([token.piece for token in session.path_tokens()])
             ids: Sequence[int] = [token.id for token in session.path_tokens()]
-            groups = groups_of(tokens, shown) if any(t.part for t in tokens) else []
+            if tokens is not self._grouped[0]:
+                self._grouped = tokens, Groups.of(TokenRun.of(tokens), shown)
         else:
             run = session.prompt.tokens
             if run is not self._grouped[0]:
@@ -241,13 +243,13 @@ class PromptPanel(Panel):
                 if len(run) > LONG:  # where they go is found in a turn of its own
                     self.mark(Topic.PROMPT)
                     return
-            listed, groups = Pieces(run.pieces, run.kind), self._grouped[1]
+            listed = Pieces(run.pieces, run.kind)
             ids = cast("Sequence[int]", run.token_ids)
         run_id = session.run_id if follows else None
         # A run opens at its start, also while the steps it was asked for are added; later steps are followed.
         follow = run_id is not None and run_id == self._followed
         self.strip.set_differs(branch_point(session) if follows else None)
-        self.strip.set_tokens(listed, ids=ids, first_decode=first_decode, groups=groups, follow=follow)
+        self.strip.set_tokens(listed, ids=ids, first_decode=first_decode, groups=self._grouped[1], follow=follow)
         if not session.busy:
             self._followed = run_id
         if not follows and len(listed) and self.edit.hasFocus():
@@ -260,7 +262,9 @@ class PromptPanel(Panel):
             self.strip.set_tints(None)
         elif selection.tint == "attention":
             view = HeadView(layer=selection.layer, head=selection.head, stage="weights")
-            self.ask(GetRow(view=view, query=selection.query), self._on_row, slot="tint", priority="background")
+            doing = Doing(title=tr("Computing what the query reads"))
+            row = GetRow(view=view, query=selection.query)
+            self.ask(row, self._on_row, slot="tint", priority="background", doing=doing)
         else:
             entropy, surprisal = curves(session)
             values = entropy if selection.tint == "entropy" else surprisal
@@ -353,7 +357,8 @@ class PromptPanel(Panel):
             if self._follows_run():
                 self.expected.show_reply(run_id, reply)
 
-        self.ask(GetExpected(position=position), done, slot="expected")
+        doing = Doing(title=tr("Computing what was expected"))
+        self.ask(GetExpected(position=position), done, slot="expected", doing=doing)
 
     def _mark_tokens(self) -> None:
         """The tokens under the text's selection are marked in the strip."""
@@ -363,7 +368,7 @@ class PromptPanel(Panel):
         if start == end or self.edit.excerpted or self.chat.isChecked() or self.ctx.session.prompt.stale:
             self.strip.set_marked(0, 0)
             return
-        units = np.array(self._units) if self._units else np.arange(len(self.ctx.session.prompt.shown) + 1)
+        units = self._units if len(self._units) else np.arange(len(self.ctx.session.prompt.shown) + 1)
         inside = np.flatnonzero((units[tokens.end] > start) & (units[tokens.start] < end))
         self.strip.set_marked(int(inside[0]), int(inside[-1]) + 1) if len(inside) else self.strip.set_marked(0, 0)
 
@@ -375,7 +380,7 @@ class PromptPanel(Panel):
         return max(bisect.bisect_left(tokens, caret, key=lambda token: self._unit(token.start)) - 1, 0)
 
     def _unit(self, index: int) -> int:
-        return self._units[index] if index < len(self._units) else index
+        return int(self._units[index]) if index < len(self._units) else index
 
 
 def branch_point(session: Session) -> int | None:
@@ -392,10 +397,9 @@ def shares(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return values / np.float32(top) if top > 0 else np.full_like(values, np.nan)
 
 
-def utf16_offsets(text: str) -> list[int]:
+def utf16_offsets(text: str) -> NDArray[np.int64]:
     """For each index of `text` and its end, the index in UTF-16 units, which is how Qt counts; empty when equal."""
     if text.isascii() or len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text):
-        return []
+        return NO_UNITS
     characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    offsets: list[int] = [0, *np.cumsum(1 + (characters > 0xFFFF)).tolist()]
-    return offsets
+    return np.concatenate(([0], np.cumsum(1 + (characters > 0xFFFF), dtype=np.int64)))

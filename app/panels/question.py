@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,12 @@ ELSEWHERE = ErrorInfo(code="superseded", message="")
 @dataclass(frozen=True, kw_only=True)
 class Doing:
     """How a question is told while it takes its time. `title`: what it does. `parts`, `unit`: into how many parts the
-    answer comes, where it does. `on_stop`: what is to happen when a person stops it; otherwise the panel says so
-    itself, with a way to try again."""
+    answer comes, where it does; `part`: the field that says which one it is. `on_stop`: what is to happen when a person
+    stops it; otherwise the panel says so itself, with a way to try again."""
 
     title: str
     parts: int = 0
+    part: str = ""
     unit: str = ""
     on_stop: Callable[[], object] | None = None
 
@@ -98,7 +99,7 @@ class Question:
 
     def _came(self, *args: Any) -> None:
         if self._task is not None and self.doing.parts:
-            self._parts.add(getattr(args[0], fields(args[0])[0].name))  # one that made way begins again
+            self._parts.add(getattr(args[0], self.doing.part))  # one that made way begins again
             done = len(self._parts)
             self._task.tell(Progress(what=self.doing.title, done=done, total=self.doing.parts, unit=self.doing.unit))
         if self.on_part is not None and (self._is_of_its_place() or self._streams_on()):
@@ -106,7 +107,7 @@ class Question:
 
     def _far(self, progress: Progress) -> None:
         if self._task is not None:
-            self._task.tell(replace(progress, what=self._task.title, unit=tr(progress.unit)))
+            self._task.hear(progress)
         if self.on_progress is not None:
             self.on_progress(progress)
 
@@ -125,11 +126,12 @@ class Question:
             return
         if self.doing.on_stop is not None:
             self.doing.on_stop()
-        elif self.slot:
-            words = tr("Stopped: {what}", what=self.doing.title)
+            return
+        words = tr("Stopped: {what}", what=self.doing.title)
+        if self.slot and self.panel.needs:
             self.panel._fail(self.slot, ErrorInfo(code="stopped", message=words))
         else:
-            self.panel.ctx.notify.say(tr("Stopped."))
+            self.panel.ctx.notify.say(words)
 
     def _went_wrong(self, error: ErrorInfo) -> None:
         if self._stopped and error.code == "cancelled":

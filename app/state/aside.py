@@ -4,10 +4,12 @@ that takes its time."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.i18n import tr
 
 if TYPE_CHECKING:
     from model.protocol.wire import Progress
@@ -31,6 +33,10 @@ class Task:
         self.progress = progress
         if self in self._aside.tasks:
             self._aside.changed.emit()
+
+    def hear(self, progress: Progress) -> None:
+        """How far it is as the engine says, under the title a person knows."""
+        self.tell(replace(progress, what=self.title, unit=tr(progress.unit)))
 
     def end(self) -> None:
         """It is over; said twice is said once."""

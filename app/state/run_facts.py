@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.engine import EngineClient, Pending
     from app.state.aside import Aside, Task
     from model.protocol.framing import Arrays
-    from model.protocol.wire import ErrorInfo, Progress, Request
+    from model.protocol.wire import ErrorInfo, Request
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +143,9 @@ class RunFacts(QObject):
         task: Task = self._aside.begin(title, stop, after_ms=TOLD_AFTER_MS)
         pending: Pending = self._engine.request(
             message, on_reply=replied, on_error=went_wrong, slot=slot, priority="background",
-            on_progress=lambda progress: task.tell(_named(progress, title)),
+            on_progress=task.hear,
         )  # fmt: skip
         return lambda: stopped
-
-
-def _named(progress: Progress, title: str) -> Progress:
-    return replace(progress, what=title, unit=tr(progress.unit))
 
 
 _GIVEN_UP = frozenset({"cancelled", "superseded"})

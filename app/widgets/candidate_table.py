@@ -68,8 +68,9 @@ class CandidateModel(SheetModel):
         self.decimals = 4
         self.logit_decimals = 1
         self.led = True
-        self.sure = False
-        """One token has all that is left: the raw figures say more than the final ones then, and stay."""
+        self.even = False
+        """Whether figures without their 0 are all as long: one token has all that is left, and the raw figures, which
+        say more than the final ones then, stay."""
 
     def set_candidates(self, rows: Sequence[Candidate], pick: int | None, among: Sequence[Candidate] = ()) -> None:
         """`pick`: the id the step's draw falls on. Bars are as long as among all of `among`."""
@@ -138,7 +139,7 @@ class CandidateModel(SheetModel):
 
     def figure(self, p: float) -> str:
         """A probability as it is written now."""
-        return probability(p, self.decimals, led=self.led, even=not self.led and self.sure)
+        return probability(p, self.decimals, led=self.led, even=self.even)
 
     def tip(self, row: int, column: int) -> str:
         return self.spoken(row, column)
@@ -297,9 +298,9 @@ class CandidateTable(QTableView):
             if room - kept >= least:
                 break
         model = self._model
-        form = decimals, logits, led, sure
-        if form != (model.decimals, model.logit_decimals, model.led, model.sure):
-            model.decimals, model.logit_decimals, model.led, model.sure = form
+        form = decimals, logits, led, sure and not led
+        if form != (model.decimals, model.logit_decimals, model.led, model.even):
+            model.decimals, model.logit_decimals, model.led, model.even = form
             self.viewport().update()
         hidden = fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=giving_way)
         self.setColumnHidden(BAR, BAR not in widths)

@@ -212,11 +212,8 @@ class Axis:
             else:
                 painter.drawLine(QPointF(edge - TICK, at), QPointF(edge, at))
         if self.counts:
-            text_x, number_x, middle = (
-                label.centre + label.shift - width / 2,
-                0.0,
-                edge - TICK - 1 - metrics.ascent() / 2,
-            )
+            text_x, number_x = label.centre + label.shift - width / 2, 0.0
+            middle = edge - TICK - 1 - metrics.ascent() / 2
         elif self._slanted:
             painter.setTransform(self._slant(label.centre, edge), combine=True)
             text_x, number_x, middle = number, 0.0, 0.0

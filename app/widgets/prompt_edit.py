@@ -349,8 +349,8 @@ def _is_text(event: QKeyEvent) -> bool:
 def excerpt_of(text: str) -> str:
     """The beginning and the end of a text, with what is between them said in words."""
     head, tail = text[:HEAD], text[-TAIL:]
-    words = tr("{n:,} characters, too long to edit:", n=len(text))
-    return f"{words}\n{head} …\n… {tail}"
+    words = tr("{n:,} characters, too long to edit.", n=len(text))
+    return f"{words} {_what_can_be_done()}\n{head} …\n… {tail}"
 
 
 def _what_can_be_done() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from model.protocol.token_run import TokenRun
 
 Int = NDArray[Any]
-
-
-class TokenLike(Protocol):
-    """What `groups_of` reads of a token."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def part(self) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,23 +107,3 @@ class Groups(Sequence[Group]):
         if self._texts is not None:
             return Group(first=first, last=last, text=self._texts[index])
         return Group(first=first, last=last, text=seen(self._text[int(self._start[first]) : int(self._end[last])]))
-
-
-def groups_of(tokens: Sequence[TokenLike], text: str) -> list[Group]:
-    """Runs of neighbouring tokens that hold parts of the same characters of `text`."""
-    groups: list[Group] = []
-    first: int | None = None
-    for index, token in enumerate(tokens):
-        joins = first is not None and token.part and token.start < tokens[index - 1].end
-        if first is not None and not joins:
-            groups.append(_group(tokens, text, first, index - 1))
-            first = None
-        if token.part and first is None:
-            first = index
-    if first is not None:
-        groups.append(_group(tokens, text, first, len(tokens) - 1))
-    return groups
-
-
-def _group(tokens: Sequence[TokenLike], text: str, first: int, last: int) -> Group:
-    return Group(first=first, last=last, text=seen(text[tokens[first].start : tokens[last].end]))

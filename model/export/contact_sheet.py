@@ -117,10 +117,8 @@ def _draw_tiles(canvas: Canvas, sheet: ContactSheet, rect: Rect, side: float, co
     wide = round((columns[-1] + 1) * step)
     colours = lut(colormap_for(canvas.spec.colormap, signed=sheet.signed), canvas.palette.masked)
     atlas = np.zeros((high, wide, 4), dtype=np.uint8)
-    if canvas.palette.ground is not None:
-        atlas[:] = bytearray.fromhex(
-            f"{canvas.palette.ground[1:]}ff"
-        )  # a PDF has a second image where one is not opaque
+    if canvas.palette.ground is not None:  # a PDF has a second image where one is not opaque
+        atlas[:] = bytearray.fromhex(f"{canvas.palette.ground[1:]}ff")
     drawn = _tile_pixels(sheet, pixels)
     for row in range(len(sheet.layers)):
         top = min(round(row * (1 + GAP) * pixels), high - pixels)

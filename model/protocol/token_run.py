@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
@@ -59,10 +59,7 @@ class TokenRun(Sequence[Token]):
         """The first of them."""
         if count >= len(self):
             return self
-        return TokenRun(
-            pieces=self.pieces, kind=self.kind[:count], start=self.start[:count], end=self.end[:count], ids=self.ids,
-            flags=self.flags,
-        )  # fmt: skip
+        return replace(self, kind=self.kind[:count], start=self.start[:count], end=self.end[:count])
 
     @property
     def token_ids(self) -> NDArray[np.int32]:

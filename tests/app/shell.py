@@ -19,13 +19,18 @@ TIMEOUT = 20_000
 SILENT_ENGINE = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
 
 
-def open_window(config: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, **preferences: object) -> Application:
-    """The window once its panels are there."""
+def silent(config: Path, monkeypatch: pytest.MonkeyPatch, **preferences: object) -> Application:
+    """The application before its window is shown."""
     monkeypatch.setenv("DECODERSCOPE_CONFIG", str(config))
     settings = Settings(default_path())
     settings.update(engine_command=SILENT_ENGINE, **preferences)
     settings.save()
-    application = create()
+    return create()
+
+
+def open_window(config: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, **preferences: object) -> Application:
+    """The window once its panels are there."""
+    application = silent(config, monkeypatch, **preferences)
     with qtbot.waitSignal(application.window.populated, timeout=20_000):
         application.window.show()
     qtbot.waitUntil(application.window.isActiveWindow)

@@ -177,6 +177,17 @@ def test_what_the_box_shows_is_not_named_and_what_it_cannot_is(live: Application
     qtbot.waitUntil(lambda: "⟨U+" not in panel.notices.text() and not session.prompt.stale)
 
 
+def test_what_can_be_done_with_a_text_too_long_to_edit_is_said(live: Application, qtbot: QtBot) -> None:
+    session, panel = session_of(live), prompt_panel(live)
+    session.set_prompt("\u65e5" * 40_000)
+    qtbot.waitUntil(lambda: not session.prompt.stale and panel.edit.isReadOnly())
+    said = panel.edit.document().firstBlock().text()
+    assert said == "40,000 characters, too long to edit. Delete clears it, Ctrl+V replaces it, Ctrl+Z takes that back."
+    panel.edit.setFocus()
+    QTest.keyClick(panel.edit, Qt.Key.Key_Delete)
+    assert session.prompt_text == panel.edit.text() == "" and not panel.edit.isReadOnly()
+
+
 def test_a_hidden_character_hovers_its_token(live: Application, qtbot: QtBot) -> None:
     session, panel = session_of(live), prompt_panel(live)
     session.set_prompt("a\u202eb other")

@@ -24,7 +24,7 @@ from app.settings import Settings, default_path
 from app.theme import Theme
 from app.window import MainWindow
 from model.protocol.engine_requests import CatalogueEntry
-from tests.app.shell import SILENT_ENGINE, close_window, open_window
+from tests.app.shell import close_window, open_window, silent
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = 7
@@ -179,11 +179,7 @@ def test_the_first_frame_has_menu_and_toolbar_where_they_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     """Both came 0.14 s after it, and all that was drawn moved down."""
-    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
-    settings = Settings(default_path())
-    settings.update(engine_command=SILENT_ENGINE)
-    settings.save()
-    application = create()
+    application = silent(tmp_path, monkeypatch)
     window, found = application.window, list[tuple[list[QRect], QRect]]()
 
     def bars() -> tuple[list[QRect], QRect]:
@@ -206,11 +202,7 @@ def test_the_first_frame_has_menu_and_toolbar_where_they_stay(
 def test_another_language_chosen_while_the_window_is_filled_is_said_by_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    monkeypatch.setenv("DECODERSCOPE_CONFIG", str(tmp_path))
-    settings = Settings(default_path())
-    settings.update(engine_command=SILENT_ENGINE)
-    settings.save()
-    application = create()
+    application = silent(tmp_path, monkeypatch)
     window = application.window
     with qtbot.waitSignal(window.populated, timeout=20_000):
         window.show()

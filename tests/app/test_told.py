@@ -10,12 +10,15 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.panels.kv import KvPanel
+from app.panels.prompt import PromptPanel
 from app.panels.prompt_words import STATS, notices
 from app.state.aside import TOLD_AFTER_MS
+from app.state.on_screen import bring_back
 from app.theme import Theme
 from model.protocol.kv_requests import GetKv
 from model.protocol.lens_requests import GetLens, LensPart
 from model.protocol.run_requests import GetPromptStats
+from model.protocol.wire import ErrorInfo
 from tests.app.model_bench import ModelBench
 from tests.app.test_lens_panel import settled, shown
 from tests.model.tiny import made, random_ids
@@ -111,6 +114,42 @@ def test_a_view_that_was_stopped_says_so_and_is_asked_for_again_on_request(qtbot
     assert panel._empty.action.text() == "Try again"
     QTest.mouseClick(panel._empty.action, LEFT)
     qtbot.waitUntil(lambda: panel._empty is None and panel.settled and panel.plot.growth is not None)
+
+
+@pytest.mark.parametrize("goes_wrong", [False, True])
+def test_what_the_prompt_asks_for_and_does_not_get_leaves_it_to_type_into(
+    qtbot: QtBot, tmp_path: Path, goes_wrong: bool
+) -> None:
+    """Its text was covered until Try again."""
+    bench = ModelBench(tmp_path, Theme("dark"), made())
+    panel, said, warned = PromptPanel(bench.ctx), list[str](), list[str]()
+    bench.ctx.notify.message.connect(said.append)
+    bench.ctx.notify.alarm.connect(warned.append)
+    qtbot.addWidget(panel)
+    panel.resize(300, 500)
+    panel.show()
+    bench.run(random_ids(12), 3)
+    bring_back(bench.session)
+    qtbot.waitUntil(lambda: panel.settled and len(panel.strip._pieces) == 15)
+    bench.engine.held = True
+    bench.selection.set_tint("attention")
+    panel._on_click(4)
+    wanted = ["Computing what the query reads", "Computing what was expected"]
+    qtbot.waitUntil(lambda: set(wanted) <= set(titles(bench)))
+    if goes_wrong:
+        for _, options in bench.engine._queue:
+            options["on_error"](ErrorInfo(code="numbers", message="It cannot be computed."))
+        qtbot.waitUntil(lambda: warned == ["It cannot be computed."] * 2)
+    else:
+        for task in tuple(bench.session.aside.tasks):
+            task.cancel()
+        qtbot.waitUntil(lambda: sorted(filter(None, said)) == sorted(f"Stopped: {title}" for title in wanted))
+    assert panel._empty is None or not panel._empty.isVisible()
+    panel.edit.setFocus()
+    before = panel.edit.text()
+    QTest.keyClick(panel.edit, Qt.Key.Key_X)
+    assert len(panel.edit.text()) == len(before) + 1
+    assert bench.session.prompt_text == panel.edit.text()
 
 
 def test_what_is_soon_there_is_told_nobody(qtbot: QtBot, tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.flow import flow
-from app.widgets.token_groups import Group, groups_of
+from app.widgets.token_groups import Group, Groups
 from app.widgets.token_strip import SIGN_GAP, TokenStrip
+from model.protocol.token_run import TokenRun
 from model.protocol.values import Token
 
 PIECES = "The ·animal ·didn 't ·cross ·the ·street ⟨E4⟩ ⟨BD⟩ ⟨A0⟩ ·because ·it ·was ·too ·tired".split()  # noqa: SIM905
@@ -65,8 +66,11 @@ def test_groups_are_the_parts_of_one_character() -> None:
     ]
     for hidden, shown in (("\u202e", "⟨U+202E⟩"), ("\u200d", "⟨U+200D⟩"), ("👩\u200d👧", "👩\u200d👧"), (" 你", " 你")):
         whole = [*tokens[:1], *(replace(token, end=1 + len(hidden)) for token in tokens[1:4])]
-        assert groups_of(whole, f"a{hidden}b") == [Group(first=1, last=3, text=shown)]
-    assert groups_of(tokens, "a你好b") == [Group(first=1, last=3, text="你"), Group(first=4, last=5, text="好")]
+        assert list(Groups.of(TokenRun.of(whole), f"a{hidden}b")) == [Group(first=1, last=3, text=shown)]
+    assert list(Groups.of(TokenRun.of(tokens), "a你好b")) == [
+        Group(first=1, last=3, text="你"),
+        Group(first=4, last=5, text="好"),
+    ]
 
 
 def test_mouse_hovers_and_chooses(strip: TokenStrip, qtbot: QtBot) -> None:
