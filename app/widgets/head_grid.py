@@ -23,8 +23,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n import tr
-from app.widgets.head_grid_layout import ROW_GAP, GridLayout, Head, by_layer, by_rank, named_layers
-from app.widgets.head_grid_marks import draw_key, shares, tint, tints
+from app.widgets.head_grid_layout import ROW_GAP, GridLayout, Head, by_layer, by_rank
+from app.widgets.head_grid_marks import draw_key, draw_key_upright, key_width, largest, shares, tint, tints
+from app.widgets.head_grid_numbers import draw_header, draw_layer_numbers, header_height, number_pitch
 from app.widgets.heatmap_image import colour_table
 from app.widgets.pointed_sheet import PointedSheet
 from app.widgets.thumbnails import fit_stack
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 Key = Qt.Key
 MOST_PIXELS = 48
 """Of a thumbnail a side: larger ones are drawn from as many."""
-NUMBERS_APART, LABELS_APART = 6.0, 6.0
-"""Px at least between the figures of one layer's number and the next one's, and between the names of sorted heads."""
+LABELS_APART, KEY_AWAY = 6.0, 12.0
+"""Px at least between the names of sorted heads, and from the heads to a key beside them."""
 
 
 def name_of(layer: int, head: int) -> str:
@@ -214,14 +215,16 @@ class HeadGrid(PointedSheet[Head]):
         if not self._sorted:
             layers = layout.layers_between(top, bottom)
             self._paint_layers(painter, layout, offset, layers)
-            self._paint_layer_numbers(painter, layout, offset, layers)
+            draw_layer_numbers(
+                painter, self._theme, layout, offset, layers, self._selected[0] if self._selected else -1
+            )
         for layer, head in layout.heads_between(top, bottom) if self._sorted else ():
             self._paint_ranked(painter, layer, head, layout.rect(layer, head).translated(-offset))
         self._paint_frames(painter)
-        if dirty.top() <= layout.header:
-            self._paint_key(painter, layout)
-            if not self._sorted:
-                self._paint_header(painter, layout, offset)
+        if self._metric is not None:
+            self._paint_key(painter, layout, self._metric)
+        if dirty.top() <= layout.header and not self._sorted:
+            draw_header(painter, self._theme, layout, offset, self._selected[1] if self._selected else -1)
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
         self._relayout()
@@ -275,12 +278,14 @@ class HeadGrid(PointedSheet[Head]):
         label = QRectF(rect.center().x() - step / 2, rect.bottom() + 3, step, self._theme.px(14))
         painter.drawText(label, Qt.AlignmentFlag.AlignCenter, name_of(layer, head))
 
-    def _paint_key(self, painter: QPainter, layout: GridLayout) -> None:
-        if self._metric is not None:
-            left = 6.0 if self._sorted else layout.left
-            top = float(np.abs(np.nan_to_num(self._metric, nan=0.0)).max(initial=0.0))
-            place = QRectF(left, 0, self.viewport().width() - left - 2, self._key_height())
-            draw_key(painter, self._theme, place, top, self._unit, self.rank_words())
+    def _paint_key(self, painter: QPainter, layout: GridLayout, metric: NDArray[np.float32]) -> None:
+        top = largest(metric)
+        if not layout.key:
+            draw_key_upright(painter, self._theme, QPointF(layout.width + KEY_AWAY, layout.header), top, self._unit)
+            return
+        left = 6.0 if self._sorted else layout.left
+        place = QRectF(left, 0, self.viewport().width() - left - 2, layout.key)
+        draw_key(painter, self._theme, place, top, self._unit, self.rank_words())
 
     def rank_words(self) -> str:
         """Where the chosen head stands among all of them when they are sorted, as it may be out of sight."""
@@ -298,19 +303,6 @@ class HeadGrid(PointedSheet[Head]):
         colours = self._theme.palette
         self._tints = None if self._metric is None else tints(colours.masked, colours.secondary, shares(self._metric))
         self._strips.clear()
-
-    def _paint_layer_numbers(
-        self, painter: QPainter, layout: GridLayout, offset: QPointF, layers: Sequence[int]
-    ) -> None:
-        metrics = QFontMetricsF(painter.font())
-        chosen = self._selected[0] if self._selected else -1
-        named = named_layers(layout, layers, chosen, least=metrics.capHeight() + NUMBERS_APART)
-        for layer in named:
-            rect = layout.rect(layer, 0).translated(-offset)
-            painter.setPen(self._theme.palette.text if layer == chosen else self._theme.palette.secondary)
-            left = rect.left() - layout.left
-            place = QRectF(left, rect.center().y() - metrics.height() / 2, layout.left - 6, metrics.height())
-            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(layer))
 
     def _paint_frames(self, painter: QPainter) -> None:
         colours = self._theme.palette
@@ -338,44 +330,6 @@ class HeadGrid(PointedSheet[Head]):
             painter.drawRoundedRect(rect.adjusted(-2, -2, 2, 2), 3, 3)
         painter.setPen(QPen(colours.accent, 2))
         painter.drawRoundedRect(rect.adjusted(-1.5, -1.5, 1.5, 1.5), 2.5, 2.5)
-
-    def _paint_header(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
-        """Brackets over the heads that share a KV head, and head numbers as far as they fit."""
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-        for stack in range(layout.stacks):
-            self._paint_header_of(painter, layout, offset - QPointF(stack * layout.apart, 0))
-
-    def _paint_header_of(self, painter: QPainter, layout: GridLayout, offset: QPointF) -> None:
-        colours, metrics = self._theme.palette, QFontMetricsF(painter.font())
-        grouped = self._group > 1
-        numbers_y = layout.header - metrics.descent() - 1
-        for first in range(0, self._n_heads, self._group) if grouped else ():
-            start = layout.rect(0, first).left() - offset.x()
-            end = layout.rect(0, first + self._group - 1).right() - offset.x() - 1
-            middle, y = (start + end) / 2, round(self._key_height() + metrics.height() / 2) + 0.0
-            text = tr("KV {n}", n=first // self._group)
-            if metrics.horizontalAdvance(text) > end - start - 16:
-                text = str(first // self._group)
-            half = metrics.horizontalAdvance(text) / 2 + 3
-            painter.setPen(QPen(colours.secondary, 1))
-            if 2 * half <= end - start - 4:  # the name stands in its bracket, which takes no line of its own
-                left, right = QPointF(middle - half, y), QPointF(middle + half, y)
-                painter.drawPolyline([QPointF(start, y + 4), QPointF(start, y), left])
-                painter.drawPolyline([right, QPointF(end, y), QPointF(end, y + 4)])
-                baseline = y + (metrics.ascent() - metrics.descent()) / 2
-                painter.drawText(QPointF(middle - half + 3, baseline), text)
-            else:
-                painter.drawPolyline([QPointF(start, y + 4), QPointF(start, y), QPointF(end, y), QPointF(end, y + 4)])
-        widest = metrics.horizontalAdvance(str(self._n_heads - 1)) + 3
-        every = max(1, -(-int(widest) // max(int(layout.step), 1)))
-        chosen = self._selected[1] if self._selected else -1
-        for head in range(self._n_heads):
-            if head % every and head != chosen:
-                continue
-            rect = layout.rect(0, head).translated(-offset)
-            text = str(head)
-            painter.setPen(colours.text if head == chosen else colours.secondary)
-            painter.drawText(QPointF(rect.center().x() - metrics.horizontalAdvance(text) / 2, numbers_y), text)
 
     def _paint_layers(self, painter: QPainter, layout: GridLayout, offset: QPointF, layers: Sequence[int]) -> None:
         """A layer is one picture: a thousand thumbnails are as many draws as there are layers in sight."""
@@ -434,19 +388,26 @@ class HeadGrid(PointedSheet[Head]):
         if self._sorted and self._metric is not None:
             return by_rank(
                 self._metric, width=width, side=self._theme.px(30), label=metrics.height() + 4,
-                header=self._key_height() + 4,
+                header=self._key_height() + 4, key=self._key_height(),
                 least=metrics.horizontalAdvance(name_of(self._n_layers - 1, self._n_heads - 1)) + LABELS_APART,
             )  # fmt: skip
         return self._by_layer(width, self.height())
 
     def _by_layer(self, width: int, height: int) -> GridLayout:
+        """The key of marks stands over the heads, or beside them where it would put layers out of sight."""
+        over = self._under_key(width, height, self._key_height())
+        if self._metric is None or over.rows <= over.rows_in(height):
+            return over
+        beside = self._under_key(width, height, 0.0)
+        right = beside.width + KEY_AWAY + key_width(self._theme, largest(self._metric), self._unit)
+        return beside if beside.rows <= beside.rows_in(height) and right <= width else over
+
+    def _under_key(self, width: int, height: int, key: float) -> GridLayout:
         metrics = QFontMetricsF(self._theme.font("hint"))
-        left = metrics.horizontalAdvance(str(max(self._n_layers - 1, 0))) + 8
-        brackets = metrics.height() if self._group > 1 else 0.0
         return by_layer(
-            (self._n_layers, self._n_heads), self._group, width=width, height=height, left=left,
-            header=self._key_height() + math.ceil(metrics.height() + 1 + brackets), gap=ROW_GAP,
-            line=metrics.capHeight() + NUMBERS_APART,
+            (self._n_layers, self._n_heads), self._group, width=width, height=height, gap=ROW_GAP, key=key,
+            left=metrics.horizontalAdvance(str(max(self._n_layers - 1, 0))) + 8,
+            header=key + header_height(metrics, grouped=self._group > 1), line=number_pitch(metrics),
         )  # fmt: skip
 
     def _scroll(self) -> QPointF:

@@ -15,13 +15,15 @@ Head = tuple[int, int]
 LEAST, MOST = 8.0, 40.0
 """Px of a thumbnail's side."""
 ROOMY = 14.0
-"""Px of a side from which all layers at once are worth smaller thumbnails: below it a pattern is not made out."""
+"""Px of a side from which all layers at once are worth smaller thumbnails."""
+DENSE = 11.0
+"""The same where no gap but a line of `THIN_GAP` is left between layers, before any of them is out of sight."""
 SCROLLED = 16.0
 """At most, where there are too many layers to see all at once, unless their numbers need more."""
 GROUP_GAP, MOST_BETWEEN, MOST_DOWN = 7.0, 5.0, 0.5
 """Px between KV groups, and of width that is left between heads at most; of height, as a share of a thumbnail's."""
-ROW_GAP, STACK_GAP = 2.0, 14.0
-"""Px from one layer's thumbnails to the next one's at least, and from one stack of layers to the next."""
+ROW_GAP, THIN_GAP, STACK_GAP = 2.0, 1.0, 14.0
+"""Px from one layer's thumbnails to the next one's, at least; and from one stack of layers to the next."""
 MOST_WIDER = 8
 """Px by which sorted thumbnails are larger at most where their names leave them room."""
 EVERY = 5
@@ -31,7 +33,7 @@ EVERY = 5
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GridLayout:
     """`side` of a thumbnail, which is square like the matrix it shows; `pitch`: from one row to the next, `step`: from
-    one head to the next; `left`, `header`: room for numbers and brackets.
+    one head to the next; `left`, `header`: room for numbers and brackets, and for `key` px of what stands over them.
     `order`: heads by rank (layer · heads + head), None when they lie by layer; then `stacks` of layers, `apart` px from
     one to the next, stand beside one another."""
 
@@ -46,6 +48,7 @@ class GridLayout:
     columns: int = 1
     stacks: int = 1
     apart: float = 0.0
+    key: float = 0.0
 
     @property
     def per_stack(self) -> int:
@@ -160,18 +163,21 @@ def by_layer(
     header: float,
     gap: float,
     line: float = 0.0,
+    key: float = 0.0,
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
-    and they stay at least 14 px, with a number at each (`line` px from one to the next); never under 8 px. Where there
-    is width for it the layers stand in stacks beside one another, and are larger. Width and height that are left go
-    between them."""
+    and they stay at least 14 px, or 11 px closer to one another, with a number at each (`line` px from one to the
+    next); never under 8 px. Where there is width for it the layers stand in stacks beside one another, and are larger.
+    Width and height that are left go between them."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
     pitch, least = (height - header - 1) / max(n_layers, 1), max(ROOMY, line - gap)
     fits = math.floor(pitch - gap) >= least
-    side = math.floor(min(max(min(across, pitch - gap if fits else max(SCROLLED, least)), LEAST), MOST))
-    stacks = 1
+    dense = not fits and min(across, pitch - THIN_GAP) >= DENSE and math.floor(pitch) >= line
+    apart = THIN_GAP if dense else gap
+    down = pitch - apart if fits or dense else max(SCROLLED, least)
+    side, stacks = math.floor(min(max(min(across, down), LEAST), MOST)), 1
     for count in range(2, n_layers + 1):
         room = (width - (count - 1) * STACK_GAP) / count
         fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
@@ -180,12 +186,12 @@ def by_layer(
         if fits_across < least:
             break
         # Stacks for thumbnails to be larger, or as large and all in sight.
-        if larger >= least and (larger > side + 1 or (not fits and stacks == 1 and larger >= side)):
-            side, across, stacks = larger, fits_across, count
+        if larger >= least and (larger > side + 1 or (not (fits or dense) and stacks == 1 and larger >= side)):
+            side, across, stacks, apart = larger, fits_across, count, gap
     between = min(max(math.floor(across - side + 2.0), 2.0), MOST_BETWEEN)
     layout = GridLayout(
-        shape=shape, side=side, pitch=side + gap, step=side + between, left=left, header=header, group=max(group, 1),
-        stacks=stacks,
+        shape=shape, side=side, pitch=side + apart, step=side + between, left=left, header=header, group=max(group, 1),
+        stacks=stacks, key=key,
     )  # fmt: skip
     down = math.floor((height - layout.height) / max(layout.rows, 1))
     layout = replace(layout, pitch=layout.pitch + min(max(down, 0), math.floor(MOST_DOWN * side)))
@@ -195,8 +201,9 @@ def by_layer(
 
 
 def by_rank(
-    metric: NDArray[np.float32], *, width: float, side: float, label: float, header: float = 4.0, least: float = 0.0
-) -> GridLayout:
+    metric: NDArray[np.float32], *, width: float, side: float, label: float, header: float = 4.0, least: float = 0.0,
+    key: float = 0.0,
+) -> GridLayout:  # fmt: skip
     """All heads, largest value first (NaN last), each with room for a label under it, `least` px wide. They take all of
     the width."""
     flat = np.where(np.isfinite(metric), metric, -np.inf).ravel()
@@ -206,7 +213,7 @@ def by_rank(
     side += max(min(math.floor(step - 10 - side), MOST_WIDER), 0)
     return GridLayout(
         shape=(metric.shape[0], metric.shape[1]), side=side, pitch=side + label + 4, step=step,
-        left=round((step - side) / 2), header=header, group=1, order=order, columns=columns,
+        left=round((step - side) / 2), header=header, group=1, order=order, columns=columns, key=key,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LEAST_FREE = 0.2
 """Of a thumbnail's cells: where fewer are masked (stages before the mask), its upper right corner is tinted instead."""
-KEY_LENGTH, KEY_THICKNESS = 72.0, 8.0
+KEY_LENGTH, KEY_THICKNESS, KEY_GAP = 72.0, 8.0, 3.0
 LEAST_KEY, NOTE_GAP = 24.0, 12.0
 
 
@@ -27,6 +27,11 @@ def shares(metric: NDArray[np.float32]) -> NDArray[np.float32]:
     sizes = np.abs(np.nan_to_num(metric, nan=0.0, posinf=0.0, neginf=0.0))
     top = float(sizes.max(initial=0.0))
     return (sizes / top if top > 0 else np.zeros_like(sizes)).astype(np.float32)
+
+
+def largest(metric: NDArray[np.float32]) -> float:
+    """The largest magnitude, which marks are shares of."""
+    return float(np.abs(np.nan_to_num(metric, nan=0.0)).max(initial=0.0))
 
 
 def tints(masked: QColor, full: QColor, at: NDArray[np.float32]) -> Colours:
@@ -67,3 +72,25 @@ def draw_key(painter: QPainter, theme: Theme, rect: QRectF, top: float, unit: st
     image = QImage(line.data, len(line), 1, 4 * len(line), QImage.Format.Format_RGB32)
     painter.drawImage(QRectF(left, rect.center().y() - KEY_THICKNESS / 2, length, KEY_THICKNESS), image)
     painter.drawText(QPointF(left + length + 6, baseline), words)
+
+
+def key_width(theme: Theme, top: float, unit: str) -> float:
+    """Px of an upright key."""
+    metrics = QFontMetricsF(theme.font("hint"))
+    return max(KEY_THICKNESS, *(metrics.horizontalAdvance(words) for words in (short(top), unit)))
+
+
+def draw_key_upright(painter: QPainter, theme: Theme, at: QPointF, top: float, unit: str = "") -> None:
+    """The same from `at` down: the largest magnitude and its unit, the tints, 0."""
+    colours, metrics = theme.palette, QFontMetricsF(painter.font())
+    painter.setPen(colours.secondary)
+    y = at.y()
+    for words in (short(top), unit):
+        if words:
+            painter.drawText(QPointF(at.x(), y + metrics.ascent()), words)
+            y += metrics.height()
+    line = tints(colours.masked, colours.secondary, np.linspace(1, 0, 64, dtype=np.float32))
+    image = QImage(line.data, 1, len(line), 4, QImage.Format.Format_RGB32)
+    length = KEY_LENGTH * theme.text_scale
+    painter.drawImage(QRectF(at.x(), y + KEY_GAP, KEY_THICKNESS, length), image)
+    painter.drawText(QPointF(at.x(), y + 2 * KEY_GAP + length + metrics.ascent()), "0")

@@ -37,6 +37,44 @@ def test_all_layers_are_seen_at_once_where_that_leaves_a_thumbnail_to_look_at() 
         assert low.side >= 14  # not all of them: then as large as ever, and the rest by scrolling
 
 
+def test_layers_stand_closer_before_any_of_them_is_out_of_sight() -> None:
+    """Down to 11 px, each with its number; where they do not fit then, thumbnails are as large as ever."""
+    for height in range(150, 700):
+        layout = by_layer((30, 9), 3, width=225, height=height, left=20, header=28, gap=2, line=12)
+        assert layout.side >= (11 if height >= 28 + 30 * 12 + 1 else 14)
+        assert layout.pitch > layout.side and layout.pitch >= 12
+        assert named_layers(layout, range(30), 13, least=12) == list(range(30))
+        if height >= 28 + 30 * 12 + 1:
+            assert layout.height <= height and layout.rows_in(height) == 30
+        large = by_layer((30, 9), 3, width=225, height=height, left=20, header=28, gap=2, line=14)
+        assert large.pitch >= 14, "numbers in large text would touch"
+
+
+def test_the_key_of_marks_stands_beside_heads_that_it_would_put_out_of_sight(qtbot: QtBot) -> None:
+    theme = Theme("dark")
+    grid = HeadGrid(theme)
+    qtbot.addWidget(grid)
+    grid.resize(232, 390)
+    grid.set_shape(30, 9, 3)
+    grid.show()
+    qtbot.waitExposed(grid)
+    before = grid.head_rect(29, 8)
+    for values, unit in ((9.0, "positions"), (1.85, "nats"), (0.981, "")):
+        grid.set_metric(np.full((30, 9), values, dtype=np.float32), "a measure", unit=unit)
+        assert grid.head_rect(29, 8) == before and grid.verticalScrollBar().maximum() == 0
+        shot = grid.viewport().grab().toImage()
+        inked = [
+            x for x in range(round(before.right()) + 4, shot.width())
+            if len({shot.pixelColor(x, y).name() for y in range(shot.height())}) > 1
+        ]  # fmt: skip
+        assert inked and max(inked) < shot.width() - 1, "drawn, and whole"
+        assert any(len({shot.pixelColor(x, y).name() for y in range(shot.height())}) > 30 for x in inked), "a ramp"
+    grid.resize(232, 420)
+    assert grid._layout().key > 0, "over them where there is room"
+    grid.resize(190, 390)
+    assert grid._layout().key > 0, "and where there is none beside them"
+
+
 @pytest.mark.parametrize("size", [(225, 384), (225, 420), (226, 500), (226, 560), (440, 320), (620, 690)])
 @pytest.mark.parametrize("line", [14, 17, 21])
 def test_thumbnails_are_square_and_every_layer_has_its_number(size: tuple[int, int], line: int) -> None:
@@ -72,7 +110,7 @@ def test_no_thumbnail_is_cut_at_any_height_and_place(qtbot: QtBot, height: int, 
 
 
 def test_thumbnails_take_the_width_there_is() -> None:
-    layout = by_layer((30, 9), 3, width=224, height=389, left=22, header=28, gap=2)
+    layout = by_layer((30, 9), 3, width=224, height=388, left=22, header=28, gap=2)
     assert layout.side == 16
     assert 224 - layout.width < 12  # a pixel a head is not to be had
     wide = by_layer((30, 9), 3, width=620, height=690, left=22, header=28, gap=2, line=14)

@@ -1,0 +1,52 @@
+"""All heads of the default model are in sight at once in the window as it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.panels.attention import AttentionPanel
+from app.theme import Theme
+from tests.app.attention_bench import Bench, model_info, settled, shown
+from tests.app.shell import close_window, open_window
+
+DEFAULT = (30, 9, 3)
+"""Layers, heads and KV heads of the default model."""
+
+
+def panel_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> tuple[int, int]:
+    """Of the attention panel in a window of 1400 × 900 px, laid out as at the first start."""
+    application = open_window(tmp_path / "config", monkeypatch, qtbot)
+    application.window.resize(1400, 900)
+    [panel] = application.window.findChildren(AttentionPanel)
+    qtbot.waitUntil(lambda: application.window.width() == 1400 and panel.isVisible())
+    qtbot.wait(200)
+    size = panel.width(), panel.height()
+    close_window(application)
+    return size
+
+
+def test_every_head_of_every_layer_is_in_sight_at_1400_by_900(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = panel_size(tmp_path, monkeypatch, qtbot)
+    assert size[0] > 700 and size[1] > 480
+    bench = Bench(tmp_path, Theme("dark"), model_info(*DEFAULT))
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    grid, side = panel.side.grid, panel.side
+    for measure in ("", "entropy", "distance", "previous", ""):
+        side.metric_box.set_key(measure)
+        side.metric_box.keyChosen.emit(measure)
+        qtbot.waitUntil(lambda: (grid.measure is not None) == bool(measure))  # noqa: B023 - at once
+        settled(qtbot, panel, bench)
+        room = grid.viewport().rect()
+        rects = [grid.head_rect(layer, head) for layer in range(DEFAULT[0]) for head in range(DEFAULT[1])]
+        assert all(room.contains(rect.toAlignedRect()) for rect in rects)
+        assert all(min(rect.width(), rect.height()) >= 11 for rect in rects)
+        assert not any(a.intersects(b) for at, a in enumerate(rects) for b in rects[at + 1 : at + 20])
+        assert grid.verticalScrollBar().maximum() == grid.horizontalScrollBar().maximum() == 0
+        assert not grid.missing() and grid._layout().layers_between(*grid._span()) == list(range(30))
