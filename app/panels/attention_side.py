@@ -19,6 +19,7 @@ from app.widgets.floating_note import FloatingNote
 from app.widgets.head_grid import HeadGrid
 from app.widgets.readout import Readout
 from app.widgets.segmented import Segmented
+from app.widgets.stopped_note import StoppedNote
 from app.widgets.ticks import figure
 from app.widgets.value_combo import Choice, ValueCombo
 from app.widgets.wrap_row import WrapRow, wrap
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 PAGES = ("heads", "row", "column", "entropy")
 ROW_SHARES, APART = (14, 18, 24), 14
 """Of the three readouts over a row that share a line: characters, and px between them."""
+STOPPED_AWAY = 6
+"""Px at 100 % text from the sides of the heads to what says that their drawing was stopped."""
 
 
 class SideView(QWidget):
@@ -180,6 +183,7 @@ class SideView(QWidget):
         if session.run is None or session.model is None:
             self.grid.clear()
             self._asked.clear()
+            self.stopped.forget()
             return
         if self.heads_seen:
             self._sync_grid()
@@ -218,7 +222,8 @@ class SideView(QWidget):
         self._heads_stack.addWidget(self.grid)
         self._heads_stack.addWidget(self.heads_table)
         column.addWidget(self._heads_stack, 1)
-        self.waiting = FloatingNote(self._ctx.theme, self.grid.viewport())
+        self.waiting = FloatingNote(theme, self.grid.viewport())
+        self.stopped = StoppedNote(theme, self.grid.viewport(), away=STOPPED_AWAY)
         self.grid_note = QLabel()
         self.grid_note.setTextFormat(Qt.TextFormat.PlainText)
         self.grid_note.setProperty("role", "hint")
@@ -249,6 +254,7 @@ class SideView(QWidget):
             self._asked.clear()
             self._stopped = None
         self._tell_wait()
+        self._tell_stopped()
         # While tokens stream the thumbnails wait: thirty layers a token would only be in the way.
         if session.phase != "decode":
             if not self.heads_as_table:
@@ -260,8 +266,23 @@ class SideView(QWidget):
         stepping = self._ctx.session.phase == "decode"
         words = tr("The heads are drawn when the steps are done.") if stepping else tr("The heads are being drawn …")
         if self._stopped is not None:
-            words = tr("Stopped: the heads are drawn again when something else is chosen.")
+            words = tr("No head is drawn yet.")
         self.waiting.set_text(words if self.grid.blank else "")
+
+    def _tell_stopped(self) -> None:
+        """How far the drawing came that was stopped, in what is in sight now."""
+        if self._stopped is None or not self.grid.missing():
+            self.stopped.forget()
+            return
+        n, seen = self.grid.drawn()
+        texts = [tr("Stopped at {n} of {all} layers", n=n, all=seen), tr("{n} of {all} layers", n=n, all=seen)]
+        if n == seen:  # smaller pictures, of before a change of size
+            texts = [tr("Stopped: drawn coarsely")]
+        self.stopped.say(texts, tr("Draw the layers that are missing"))
+
+    def _go_on(self) -> None:
+        self._stopped = None
+        self._panel.mark("view")
 
     def _ask_layers(self) -> None:
         session, selection = self._ctx.session, self._ctx.selection
@@ -290,9 +311,10 @@ class SideView(QWidget):
         )  # fmt: skip
 
     def _stop_grid(self) -> None:
-        """What has not come stays undrawn until something else is chosen."""
+        """What has not come stays undrawn until it is gone on with or something else is chosen."""
         self._stopped = self._state
         self._tell_wait()
+        self._tell_stopped()
 
     def _stop_metrics(self) -> None:
         """Heads are not marked, until a measure is chosen again."""
@@ -405,6 +427,7 @@ class SideView(QWidget):
         self.line_tabs.keyChanged.connect(self.show_page)
         self.grid.headClicked.connect(self._on_head)
         self.grid.layersWanted.connect(lambda: self._panel.mark("view"))
+        self.stopped.wanted.connect(self._go_on)
         self.grid.tableWanted.connect(lambda: self.show_heads_table(shown=True))
         self.heads_table.headClicked.connect(self._on_head)
         self.heads_table.backWanted.connect(lambda: self.show_heads_table(shown=False))

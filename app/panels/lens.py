@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QGridLayout, QPushButton, QSplitter, QStackedWidge
 from app.i18n import tr
 from app.panels.attention_copy import MOST_CELLS
 from app.panels.base import Changes, Need, Panel
-from app.panels.lens_stop import StoppedNote
+from app.panels.lens_stop import StoppedLens
 from app.panels.lens_table import LensTable, cell_lines, cell_text
 from app.panels.lens_token import TokenView, depth_text
 from app.panels.question import Doing
@@ -101,7 +101,7 @@ class LensPanel(Panel):
         self._pages = QStackedWidget()
         self._pages.addWidget(self.grid)
         self._pages.addWidget(self.table)
-        self.stopped = StoppedNote(theme, self._pages)
+        self.stopped = StoppedLens(theme, self._pages)
         self._left = left = QWidget()
         column = self._column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)

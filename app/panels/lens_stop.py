@@ -1,14 +1,11 @@
-"""That the reading of the lens was stopped, over its cells, and the way to go on."""
+"""That the reading of the lens was stopped, and of which cells."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject
-from PySide6.QtGui import QPainter, QPaintEvent
-
 from app.i18n import tr
-from app.widgets.notice_line import Notice, NoticeLine
+from app.widgets.stopped_note import StoppedNote
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -16,32 +13,24 @@ if TYPE_CHECKING:
     from app.theme import Theme
     from app.widgets.lens_grid import Span
 
-AWAY, MOST = 72, 420
-"""Px at 100 % text from the edges of what lies under it, where layers have their names, and of its width."""
+AWAY = 72
+"""Px at 100 % text from the sides of the cells, where layers have their names."""
 
 
-class StoppedNote(NoticeLine):
-    """Low over `over`, whose cells keep their room. `wanted`: to go on. Stopped is what was in sight, of one
-    state of the run, and what overlaps it, as after a change of size; cells elsewhere are not."""
+class StoppedLens(StoppedNote):
+    """Stopped is what was in sight, of one state of the run, and what overlaps it, as after a change of size; cells
+    elsewhere are not."""
 
     def __init__(self, theme: Theme, over: QWidget) -> None:
         self._seen: tuple[object, Span, Span] | None = None
-        self._over = over
-        super().__init__(theme, over)
-        over.installEventFilter(self)
+        super().__init__(theme, over, away=AWAY)
 
     def stop(self, state: object, depths: Span, positions: Span, missing: int) -> None:
         """So many of these depths were not read."""
         self._seen = (state, depths, positions)
         n, whole = depths[1] - depths[0] - missing, depths[1] - depths[0]
-        self.set_notices([
-            Notice(
-                key="stopped",
-                texts=(tr("Stopped: {n} of {all} layers in sight are read.", n=n, all=whole), tr("Stopped.")),
-                action=(tr("Go on"), tr("Read the layers that are missing")),
-            )
-        ])  # fmt: skip
-        self._place()
+        words = tr("Stopped: {n} of {all} layers in sight are read.", n=n, all=whole)
+        self.say([words], tr("Read the layers that are missing"))
 
     def holds(self, state: object, depths: Span, positions: Span, missing: int) -> bool:
         """Whether the reading of some of these was stopped; forgets it where all others are in sight."""
@@ -58,26 +47,5 @@ class StoppedNote(NoticeLine):
         return False
 
     def forget(self) -> None:
-        """Nothing is stopped any more."""
         self._seen = None
-        self.set_notices([])
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize:
-            self._place()
-        return bool(super().eventFilter(watched, event))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        QPainter(self).fillRect(self.rect(), self._theme.palette.panel)
-        super().paintEvent(event)
-
-    def _place(self) -> None:
-        over, px = self._over, self._theme.px
-        width = min(over.width() - 2 * px(AWAY), px(MOST))
-        top = (over.height() - self.height()) * 2 // 3
-        self.setGeometry((over.width() - width) // 2, top, width, self.height())
-        self.raise_()
-
-    def _restyle(self) -> None:
-        super()._restyle()
-        self._place()
+        super().forget()

@@ -70,6 +70,7 @@ class Question:
         """Asks the engine; what it gives back can be cancelled."""
         panel = self.panel
         self._task = panel.ctx.session.aside.begin(self.doing.title, self._stop, after_ms=TOLD_AFTER_MS)
+        self._tell_parts()
         self._pending = panel.ctx.engine.request(
             self.message,
             on_reply=self._last(self._replied),
@@ -98,12 +99,16 @@ class Question:
             )  # fmt: skip
 
     def _came(self, *args: Any) -> None:
-        if self._task is not None and self.doing.parts:
+        if self.doing.parts:
             self._parts.add(getattr(args[0], self.doing.part))  # one that made way begins again
-            done = len(self._parts)
-            self._task.tell(Progress(what=self.doing.title, done=done, total=self.doing.parts, unit=self.doing.unit))
+            self._tell_parts()
         if self.on_part is not None and (self._is_of_its_place() or self._streams_on()):
             self.on_part(*args)
+
+    def _tell_parts(self) -> None:
+        doing, done = self.doing, len(self._parts)
+        if self._task is not None and doing.parts:
+            self._task.tell(Progress(what=doing.title, done=done, total=doing.parts, unit=doing.unit))
 
     def _far(self, progress: Progress) -> None:
         if self._task is not None:

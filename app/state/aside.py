@@ -47,7 +47,7 @@ class Task:
 
 
 class Aside(QObject):
-    """Any number of them; the newest is the one that is told."""
+    """Any number of them; the newest that does not wait for its turn is the one that is told."""
 
     changed = Signal()
 
@@ -57,8 +57,9 @@ class Aside(QObject):
 
     @property
     def newest(self) -> Task | None:
-        """The one that was begun last."""
-        return self.tasks[-1] if self.tasks else None
+        """The one that was begun last; one of whose parts none is there waits while another goes on."""
+        going = [task for task in self.tasks if task.progress is None or task.progress.done]
+        return next(reversed(going or self.tasks), None)
 
     def begin(self, title: str, cancel: Callable[[], object], *, after_ms: int = 0) -> Task:
         """Something has begun; whoever began it ends it. What ends within `after_ms` is told nobody."""

@@ -168,6 +168,12 @@ class HeadGrid(PointedSheet[Head]):
         first = self._selected[0] if self._selected else -1
         return tuple(sorted(wanted, key=lambda layer: (layer != first, layer)))
 
+    def drawn(self) -> tuple[int, int]:
+        """Of how many layers in sight the thumbnails are of the present state, whatever their size; and how many are
+        in sight."""
+        layers = self._layout().layers_between(*self._span()) if self._n_layers else []
+        return sum(layer in self._thumbs and layer not in self._stale for layer in layers), len(layers)
+
     def thumbnail_pixels(self) -> int:
         """Pixels worth asking for of a thumbnail's longer side."""
         return min(max(self._thumbnail_size()), MOST_PIXELS)

@@ -67,3 +67,25 @@ def test_the_sessions_own_work_goes_before_it(qtbot: QtBot, status: StatusLine, 
     status.cancel.click()
     assert stopped == ["heads", "export"]
     task.end()
+
+
+def test_what_waits_for_its_turn_is_told_where_nothing_else_goes_on(
+    qtbot: QtBot, status: StatusLine, session: Any
+) -> None:
+    """The heads of a long prompt stood at none of thirty layers for seconds, while the prompt was measured."""
+    stopped: list[str] = []
+    measuring = session.aside.begin("Measuring the prompt", lambda: stopped.append("prompt"))
+    measuring.tell(Progress(what="Measuring the prompt", done=85, total=2071, unit="tokens"))
+    qtbot.waitUntil(status.bar.isVisible)
+    heads = session.aside.begin("Drawing the heads", lambda: stopped.append("heads"))
+    heads.tell(Progress(what="Drawing the heads", done=0, total=30, unit="layers"))
+    assert status.what.text().startswith("Measuring the prompt") and "85" in status.what.text()
+    status.cancel.click()
+    assert stopped == ["prompt"]
+    measuring.end()
+    assert status.what.text().startswith("Drawing the heads") and "0 / 30" in status.what.text()
+    heads.tell(Progress(what="Drawing the heads", done=1, total=30, unit="layers"))
+    assert "1 / 30" in status.what.text()
+    status.cancel.click()
+    assert stopped == ["prompt", "heads"]
+    heads.end()
