@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
@@ -14,25 +14,24 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
+from app.amounts import progress_amount
 from app.dialogs.ask import ConfirmDialog
 from app.dialogs.sheet import Sheet
 from app.export.exporter import (
     FORMATS,
     KINDS,
     MAX_DPI,
-    MAX_INCHES,
     MIN_DPI,
-    MIN_INCHES,
     Exporter,
     ExportOptions,
     default_folder,
     formats_of,
 )
+from app.export.fields import choices, inches
 from app.export.places import NoSuchUserError, is_there, typed_path
 from app.export.preview import Preview, has_figures, place_of
 from app.export.subjects import (
@@ -51,8 +50,7 @@ from app.export.subjects import (
 from app.i18n import tr
 from app.widgets.busy_bar import BusyBar
 from app.widgets.check_box import CheckBox
-from app.widgets.form_spin import FormDoubleSpin, FormSpin
-from app.widgets.value_combo import Choice, ValueCombo
+from app.widgets.form_spin import FormSpin
 from model.colormaps import ONE_SIGNED
 from model.protocol.errors import DecoderscopeError
 from model.protocol.export_kinds import file_names, indices
@@ -63,7 +61,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.panels.base import Panel
-    from app.theme import Theme
     from model.protocol.wire import Progress
 
 PREVIEW_DELAY_MS = 250
@@ -86,10 +83,12 @@ class ExportDialog(Sheet):
         self._timer.setInterval(PREVIEW_DELAY_MS)
         self._timer.timeout.connect(self._draw)
         self._rows: dict[str, tuple[QWidget, ...]] = {}
-        self._under_way = self._stopping = False
+        self._under_way = self._stopping = self._begun = False
         self._build(self._options)
         exporter.ended.connect(self._on_ended)
+        exporter.progressed.connect(self._on_progress)
         self._ctx.session.changed.connect(self._look_at_place)
+        self._ctx.session.changed.connect(self._say_what_it_waits_for)
         self._timer.start(0)
 
     # what is chosen
@@ -124,11 +123,12 @@ class ExportDialog(Sheet):
         if existing and not self._may_replace(existing):
             return
         self._exporter.remember(options)
-        self._under_way, self._stopping = True, False
+        self._under_way, self._stopping, self._begun = True, False, False
         self._set_running(running=True)
+        self._timer.stop()
+        self.preview.stop()  # what is exported need not wait for it
         self._exporter.start(self._panel, want, folder, overwrite=bool(existing))
-        if self._exporter.running is not None:
-            self._exporter.running.progressed.connect(self._on_progress)
+        self._say_what_it_waits_for()
 
     def reject(self) -> None:
         """Ends the export this dialog started, and stays for another; closes where there is none, or it won't end."""
@@ -157,7 +157,7 @@ class ExportDialog(Sheet):
         form.setHorizontalSpacing(10)
         form.setColumnStretch(1, 1)
         theme = self._ctx.theme
-        self.kind_box = _choices(theme, tr("What"), kind_texts(self._panel), self._kind)
+        self.kind_box = choices(theme, tr("What"), kind_texts(self._panel), self._kind)
         self.name_edit = QLineEdit(stem_of(self._kind, self._panel))
         self.folder_edit = QLineEdit(options.folder or str(default_folder()))
         self.folder_edit.setMinimumWidth(220)
@@ -169,9 +169,9 @@ class ExportDialog(Sheet):
         self._add_row(form, "files", tr("Files"), self._format_boxes(options))
         self._add_subject_rows(form, options)
         themes = [("light", tr("light")), ("dark", tr("dark")), ("transparent", tr("no background"))]
-        self.theme_box = _choices(theme, tr("Theme"), themes, options.theme)
-        self.colormap_box = _choices(theme, tr("Colour map"), [(name, name) for name in ONE_SIGNED], options.colormap)
-        self.width_box, self.height_box = _inches(theme), _inches(theme)
+        self.theme_box = choices(theme, tr("Theme"), themes, options.theme)
+        self.colormap_box = choices(theme, tr("Colour map"), [(name, name) for name in ONE_SIGNED], options.colormap)
+        self.width_box, self.height_box = inches(theme), inches(theme)
         self.dpi_box = FormSpin(theme)
         self.dpi_box.setRange(MIN_DPI, MAX_DPI)
         self.dpi_box.setValue(options.dpi)
@@ -209,14 +209,14 @@ class ExportDialog(Sheet):
         """What one kind has and the others have not."""
         theme, selection = self._ctx.theme, self._ctx.selection
         cells = [(True, tr("the whole matrix")), (False, tr("what is in sight"))]
-        self.whole_box = _choices(theme, tr("Cells"), cells, options.whole)
+        self.whole_box = choices(theme, tr("Cells"), cells, options.whole)
         tints = {
             "surprisal": tr("surprisal"), "entropy": tr("entropy"), "reads": tr("what the query reads"),
             "read_by": tr("who reads the key"),
         }  # fmt: skip
         own = shown(self._panel)
         tint = own.by if isinstance(own, ExportText) else "surprisal"
-        self.tint_box = _choices(theme, tr("Tint"), [(by, tints[by]) for by in get_args(TintBy)], tint)
+        self.tint_box = choices(theme, tr("Tint"), [(by, tints[by]) for by in get_args(TintBy)], tint)
         self.layers_edit, self.heads_edit = QLineEdit(options.layers), QLineEdit(options.heads)
         self.layers_edit.setPlaceholderText(tr("all, or 0,3-5 of {n}", n=selection.n_layers))
         self.heads_edit.setPlaceholderText(tr("all, or 0,3-5 of {n}", n=selection.n_heads))
@@ -420,10 +420,26 @@ class ExportDialog(Sheet):
         self.export_button.setEnabled(self.export_button.isEnabled() and not running)
 
     def _on_progress(self, progress: Progress) -> None:
+        if self._under_way and not self._stopping:
+            self._begun = True
+            self._show_progress(progress)
+
+    def _say_what_it_waits_for(self, *_: object) -> None:
+        """Until the engine has come to it: what the engine is at, and how far."""
+        if self._under_way and not self._begun and not self._stopping:
+            ahead = self._ctx.session.progress
+            if ahead is None:
+                self.bar.setRange(0, 0)
+                self.progress_note.setText(tr("Exporting …"))
+            else:
+                self._show_progress(replace(ahead, what=self._ctx.session.progress_title))
+                self.progress_note.setText(tr("Waiting: {what}", what=self.progress_note.text()))
+
+    def _show_progress(self, progress: Progress) -> None:
         self.bar.setRange(0, progress.total)
         self.bar.setValue(progress.done)
-        if not self._stopping:
-            self.progress_note.setText(progress.what)
+        amount = progress_amount(progress.done, progress.total, progress.unit)
+        self.progress_note.setText(f"{progress.what}  {amount}")
 
     def _on_ended(self, files: list[Path]) -> None:
         mine, self._under_way, self._stopping = self._under_way, False, False
@@ -469,20 +485,3 @@ def left_out_words(kind: str, chosen: Sequence[str], panel: Panel) -> str:
         other = tr("{title}: as on the screen, and its tables", title=tr(panel.title))
         return tr("No {formats} of this: see “{other}”.", formats=", ".join(gone), other=other)
     return tr("No {formats} of this.", formats=", ".join(gone))
-
-
-def _choices(theme: Theme, label: str, items: list[tuple[Any, str]], current: object) -> ValueCombo:
-    box = ValueCombo(theme, label)
-    box.set_choices([Choice(key=key, text=text) for key, text in items])
-    box.set_key(current)
-    box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-    return box
-
-
-def _inches(theme: Theme) -> FormDoubleSpin:
-    box = FormDoubleSpin(theme)
-    box.setRange(MIN_INCHES, MAX_INCHES)
-    box.setDecimals(1)
-    box.setSingleStep(0.5)
-    box.setSuffix(tr(" in"))
-    return box

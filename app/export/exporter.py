@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from app.export.dialog import ExportDialog
     from app.panels.base import Panel
     from app.state.aside import Task
-    from model.protocol.wire import ErrorInfo
+    from model.protocol.wire import ErrorInfo, Progress
 
 Size = tuple[float, float]
 KINDS = (PANEL, *(name for name in EXPORT_KINDS if name not in {"run", "logits", "kv"}))
@@ -126,6 +126,7 @@ def default_folder() -> Path:
 class Exporter(QObject):
     """One export at a time, with or without the dialog; says how it ended."""
 
+    progressed = Signal(object)  # Progress in the person's words
     ended = Signal(object)  # list[Path], empty when it failed or was cancelled
 
     def __init__(self, ctx: AppContext, parent: QObject | None = None) -> None:
@@ -203,10 +204,16 @@ class Exporter(QObject):
     def _begin(self, export: FileExport | PanelExport) -> None:
         self.running = export
         self._task = self.ctx.session.aside.begin(tr("Exporting"), self.cancel)
-        export.progressed.connect(self._task.tell)
+        export.progressed.connect(self._on_progress)
         export.finished.connect(self._on_finished)
         export.failed.connect(self._on_failed)
         self.ctx.notify.say(tr("Exporting …"))
+
+    def _on_progress(self, progress: Progress) -> None:
+        if self._task is not None and (progress.unit, progress.total) != ("files", 1):  # which says nothing
+            told = in_words(progress)
+            self._task.tell(told)
+            self.progressed.emit(told)
 
     def _refuse(self, why: str) -> None:
         self.ctx.notify.fail(Trouble(title=tr("The export did not work"), message=why))
@@ -245,6 +252,15 @@ class Exporter(QObject):
             self.running = None
         panel, self._panel = self._panel, None
         return panel
+
+
+def in_words(progress: Progress) -> Progress:
+    """How far an export is, as a person reads it."""
+    units = {
+        "heads": tr("heads"), "rows": tr("rows"), "files": tr("files"), "layers": tr("layers"),
+        "positions": tr("positions"), "tokens": tr("tokens"),
+    }  # fmt: skip
+    return replace(progress, what=tr("Exporting"), unit=units.get(progress.unit, progress.unit))
 
 
 def free_stem(folder: Path, stem: str, formats: tuple[str, ...]) -> str:

@@ -79,7 +79,6 @@ class FileExport(QObject):
             on_part=self._on_part,
             on_progress=self._on_progress,
             on_error=self._items.put,
-            priority="background",
             owner=self,
         )
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import IO, TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from model.colormaps import Levels
 from model.errors import UnknownNameError
 from model.export.files import ExportedFile
@@ -62,7 +64,8 @@ def export_attention(
     """
     from model.export.run_source import RunSource  # noqa: PLC0415 - torch, which drawing a recorded run does not need
 
-    return attention_files(Subject.of(run), RunSource(run, check=check), message, progress=progress, check=check)
+    source = RunSource(run, check=check, progress=progress)
+    return attention_files(Subject.of(run), source, message, progress=progress, check=check)
 
 
 def attention_files(
@@ -80,6 +83,7 @@ def attention_files(
         source=source,
         message=message,
         spec=spec,
+        progress=progress,
         check=check,
         rows=subject.span("rows", message.rows),
         cols=subject.span("cols", message.cols),
@@ -115,6 +119,7 @@ class _Matrix:
     source: MatrixSource
     message: ExportAttention
     spec: FigureSpec
+    progress: Report
     check: Check
     rows: tuple[int, int]
     cols: tuple[int, int]
@@ -140,12 +145,14 @@ class _Matrix:
         return STAGE_WORDS[self.message.view.stage].replace("weights", "weight")
 
     def blocks(self) -> Iterator[Float32]:
-        """Exact rows from the top."""
+        """Exact rows from the top, with progress."""
         start, stop = self.rows
         step = max(1, BLOCK_CELLS // (self.cols[1] - self.cols[0]))
         for first in range(start, stop, step):
             self.check()
+            self.progress("rows", first - start, stop - start, "rows")
             yield self.source.exact(self.message.view, (first, min(first + step, stop)), self.cols)
+        self.progress("rows", stop - start, stop - start, "rows")
 
     def table(self) -> MatrixTable:
         ids = self.subject.ids
@@ -193,7 +200,12 @@ class _Matrix:
 
     def page(self) -> MatrixPage:
         def whole() -> Iterator[Float32]:
-            yield self.source.exact(self.message.view, self.rows, self.cols)
+            made = np.empty((self.rows[1] - self.rows[0], self.cols[1] - self.cols[0]), dtype=np.float32)
+            done = 0
+            for block in self.blocks():
+                made[done : done + len(block)] = block
+                done += len(block)
+            yield made
 
         return MatrixPage(
             names=(view_title(self.message.view),),

@@ -82,6 +82,7 @@ def sheet_files(
         raise BadValueError("layers", len(sheet.layers), "one layer for an interactive page")
 
     def files() -> Iterator[ExportedFile]:
+        sheet.at_head(0)  # before what draws is loaded
         for name in message.formats:
             check()
             yield ExportedFile(f"{safe_stem(message.stem)}.{name}", name, makers[name])
@@ -138,16 +139,19 @@ class _Sheet:
 
     def groups(self, at_once: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Every layer with at most `at_once` of the heads, layer by layer, with progress."""
-        total = len(self.layers) * len(self.heads)
         done = 0
         for layer in self.layers:
             for first in range(0, len(self.heads), at_once):
                 self.check()
-                self.progress("heads", done, total, "heads")
+                self.at_head(done)
                 heads = self.heads[first : first + at_once]
                 yield layer, heads
                 done += len(heads)
-        self.progress("heads", total, total, "heads")
+        self.at_head(done)
+
+    def at_head(self, done: int) -> None:
+        """Says how many heads are done."""
+        self.progress("heads", done, len(self.layers) * len(self.heads), "heads")
 
     def views(self) -> Iterator[HeadView]:
         """Every head, layer by layer, with progress."""

@@ -30,7 +30,7 @@ from model.protocol.framing import Array
 from model.run import Run
 from model.views.attention_exact import exact
 from model.views.attention_pooled import BLOCK_CELLS, Extremes, Workspace, combined, keys_of, pooled
-from model.views.selection import Bins, YieldPoint, check_position, chosen, no_yield, span
+from model.views.selection import Bins, Reached, YieldPoint, check_position, chosen, no_yield, span
 
 EXACT_CELLS = 65_536
 """Rectangles up to this many cells, and no larger than the pixels asked for, come with exact values."""
@@ -62,11 +62,13 @@ def matrix(
     cols: tuple[int, int] = (0, 0),
     pixels: tuple[int, int] = (512, 512),
     rest: bool = False,
+    reached: Reached | None = None,
     yield_point: YieldPoint = no_yield,
 ) -> AttentionTile:
     """A rectangle on at most `pixels` = (height, width); exact where every cell has a pixel and there are few.
 
-    Without `rest`, the extremes without key 0 are not looked for (NaN). Raises BadValueError.
+    Without `rest`, the extremes without key 0 are not looked for (NaN). `reached` is told now and then which row is
+    next. Raises BadValueError.
     """
     heads = chosen(run, view)
     rows, cols = span(run, "rows", rows), span(run, "cols", cols)
@@ -79,7 +81,7 @@ def matrix(
         others.meet_array(values[:, 1:] if cols[0] == 0 else values)
     else:
         wanted = (every, others) if rest else (every,)
-        values = pooled(run, heads, rows, cols, pixels, extremes=wanted, yield_point=yield_point)
+        values = pooled(run, heads, rows, cols, pixels, extremes=wanted, reached=reached, yield_point=yield_point)
     return AttentionTile(
         values=values,
         rows=rows,

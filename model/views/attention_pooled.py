@@ -23,7 +23,7 @@ from model.protocol.attention_requests import Stage
 from model.recompute import query_rows
 from model.run import Run
 from model.views.attention_exact import visible_keys
-from model.views.selection import SIGNED, Bins, Chosen, YieldPoint, head_spec, kv_head, no_yield
+from model.views.selection import SIGNED, Bins, Chosen, Reached, YieldPoint, head_spec, kv_head, no_yield
 
 Extreme = Callable[..., Tensor]
 """torch.amax or torch.amin."""
@@ -344,9 +344,11 @@ def pooled(
     pixels: tuple[int, int],
     *,
     extremes: Sequence[Extremes] = (),
+    reached: Reached | None = None,
     yield_point: YieldPoint = no_yield,
 ) -> NDArray[np.float32]:
-    """rows × cols on at most `pixels` = (height, width): (h, w) float32, NaN masked. `extremes` meet every cell."""
+    """rows × cols on at most `pixels` = (height, width): (h, w) float32, NaN masked. `extremes` meet every cell;
+    `reached` is told which row is next."""
     row_bins = Bins(start=rows[0], stop=rows[1], pixels=pixels[0])
     col_bins = Bins(start=cols[0], stop=cols[1], pixels=pixels[1])
     picture = Picture(row_bins.n, col_bins.n, signed=chosen.signed, device=run.device)
@@ -355,6 +357,8 @@ def pooled(
     rows_at_once = max(1, BLOCK_CELLS // (needed * len(chosen.heads)))
     keys: KeyBlock | None = None
     for block in row_blocks(row_bins, rows_at_once):
+        if reached is not None:
+            reached(block.first)
         yield_point()
         if keys is None or chosen.masked:  # before the mask, every row needs the same keys
             keys = keys_of(run, chosen, col_bins, block.first, block.last)

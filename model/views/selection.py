@@ -17,6 +17,7 @@ from model.recompute import query_rows
 from model.run import Run
 
 YieldPoint = Callable[[], None]
+Reached = Callable[[int], None]
 SIGNED: frozenset[Stage] = frozenset({"raw", "scores", "masked"})
 UNMASKED: frozenset[Stage] = frozenset({"raw", "scores"})
 """Stages before the mask: every key has a value for every query."""

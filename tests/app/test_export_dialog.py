@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt, QTimer
@@ -20,6 +21,7 @@ from app.state.under_way import Phase
 from app.theme import Theme
 from app.widgets.busy_bar import BusyBar
 from model.protocol.export_requests import ExportAttention
+from model.protocol.wire import Progress, Request
 from tests.app.attention_bench import Bench
 
 LEFT = Qt.MouseButton.LeftButton
@@ -308,3 +310,48 @@ def test_the_preview_follows_the_run(qtbot: QtBot, bench: Bench, panel: Attentio
     qtbot.wait(2 * PREVIEW_DELAY_MS)
     assert len(asked(bench)) == before + 2
     dialog.reject()
+
+
+def test_an_export_waits_for_no_measurement_and_no_preview_and_says_how_far_it_is(
+    qtbot: QtBot,
+    bench: Bench,
+    exporter: Exporter,
+    panel: AttentionPanel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dialog = opened(qtbot, panel, tmp_path)
+    bench.engine.held = True
+    before = len(asked(bench))
+    qtbot.waitUntil(lambda: len(asked(bench)) == before + 1)  # the preview is being drawn
+    calls: dict[str, object] = {}
+    request = bench.engine.request
+
+    def noted(message: Request, **others: Any) -> object:
+        calls.update(others)
+        return request(message, **others)
+
+    monkeypatch.setattr(bench.engine, "request", noted)
+    under_way = bench.session.under_way
+    under_way.begin(Phase.PREFILL, "Prefilling", SimpleNamespace(cancel=lambda: None))  # type: ignore[arg-type]
+    under_way.on_progress(Progress(what="prefill", done=1024, total=3889, unit="tokens"))
+    dialog.export()
+    assert calls.get("priority", "interactive") == "interactive"
+    assert not any(message.stem == "preview" for message in waiting_exports(bench))
+    assert dialog.progress_note.text() == "Waiting: Prefilling  1,024 / 3,889 tokens"
+    assert (dialog.bar.value(), dialog.bar.maximum()) == (1024, 3889)
+    under_way.end()
+    assert dialog.progress_note.text() == "Exporting …" and dialog.bar.busy
+    assert exporter.running is not None
+    exporter.running.progressed.emit(Progress(what="heads", done=12, total=270, unit="heads"))
+    assert dialog.progress_note.text() == "Exporting  12 / 270 heads"
+    task = bench.session.aside.newest
+    assert task is not None and task.progress is not None
+    assert (task.progress.what, task.progress.done, task.progress.total) == ("Exporting", 12, 270)
+    with qtbot.waitSignal(exporter.ended, timeout=5000):
+        dialog.reject()
+    dialog.reject()
+
+
+def waiting_exports(bench: Bench) -> list[ExportAttention]:
+    return [asked.message for asked in bench.engine._queue if isinstance(asked.message, ExportAttention)]

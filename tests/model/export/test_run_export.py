@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from safetensors.numpy import load
 
 from model.errors import CancelledError, NoRunError
 from model.export.attention import export_attention
+from model.export.files import ExportedFile
 from model.export.raster import pool
 from model.export.run_source import RunSource
+from model.export.sheet import export_sheet
 from model.handler_registry import EngineContext
 from model.handlers.exports import export as answer
 from model.protocol.attention_requests import HeadView, Stage
-from model.protocol.export_requests import ExportAttention, ExportReply, FilePart
+from model.protocol.export_requests import ExportAttention, ExportReply, ExportSheet, FilePart
 from model.protocol.framing import CHUNK_BYTES
 from model.protocol.values import SamplerSettings
 from model.run import Run
@@ -132,3 +135,32 @@ def test_the_handler_sends_files_in_small_parts() -> None:
         assert parts[-1][0].sha256 == info.sha256
     with pytest.raises(CancelledError):
         answer(context, message, FakeJob(cancel_after=9))  # type: ignore[arg-type]
+
+
+def test_how_far_an_export_is_is_told_before_what_draws_is_loaded_and_row_by_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = run_of(made(n_ctx=1024), random_ids(700))
+    told: list[Any] = []
+    for module in ("sheet", "attention"):
+        monkeypatch.setattr(f"model.export.{module}.load_figures", lambda _check: told.append("loading"))
+    monkeypatch.setattr("model.views.attention_pooled.BLOCK_CELLS", 700 * 100)
+
+    def steps(files: Iterator[ExportedFile]) -> list[Any]:
+        told.clear()
+        for file in files:
+            with file:
+                file.read()
+        return list(told)
+
+    def tell(*step: object) -> None:
+        told.append(step)
+
+    heads = run.config.n_layers * run.config.n_heads
+    sheet = steps(export_sheet(run, ExportSheet(formats=("png",), dpi=40), progress=tell))
+    assert sheet[:2] == [("heads", 0, heads, "heads"), "loading"] and sheet[-1] == ("heads", heads, heads, "heads")
+    message = ExportAttention(view=HeadView(layer="all", head="mean"), formats=("png", "csv"), dpi=40)
+    rows = [step[1] for step in steps(export_attention(run, message, progress=tell)) if step[-1] == "rows"]
+    assert rows[0] == 0 and rows[-1] == 700
+    drawn = rows[: rows.index(0, 1)]
+    assert len(drawn) > 5 and drawn == sorted(drawn)
