@@ -221,7 +221,6 @@ class ModelPanel(Panel):
         session = self.ctx.session
         found = session.self_check
         self.checks.set_rows(check_rows(found.rows if found else ()), check_columns())
-        self.grid.look_again()
         self.check_all.setEnabled(session.run is not None)
         self.check_all.setText(tr("Cancel") if self._checking is not None else tr("Check all"))
         card = self.grid.cards["checks"]
@@ -235,6 +234,7 @@ class ModelPanel(Panel):
         else:
             good = sum(row.ok for row in found.rows)
             card.set_caption(tr("self-check · {n} of {all} hold", n=good, all=len(found.rows)))
+        self.grid.look_again()  # once the button has its words: it is as wide as they are
 
     def _on_checks(self, reply: SelfCheckReply, _arrays: Arrays) -> None:
         self._checking = None

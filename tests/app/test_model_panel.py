@@ -304,6 +304,32 @@ def test_the_button_of_the_checks_lies_on_no_switch(
     qtbot.waitUntil(lambda: not checks.body.geometry().translated(checks.pos()).intersects(button.geometry()))
 
 
+@pytest.mark.parametrize("size", [(1360, 180), (900, 180), (460, 560), (330, 420)])
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+def test_the_button_of_the_checks_holds_its_words_before_during_and_after_a_cancelled_check(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int], scale: float
+) -> None:
+    panel, bench = shown(qtbot, tmp_path, size=(round(size[0] * scale), round(size[1] * scale)))
+    panel.ctx.theme.set_text_scale(scale)
+    panel.grid.show_card("checks")
+    button = panel.check_all
+
+    def whole() -> bool:
+        return button.width() >= button.sizeHint().width() and panel.grid.rect().contains(button.geometry())
+
+    bench.run(random_ids(20))
+    settled(qtbot, panel, bench)
+    qtbot.waitUntil(whole)
+    bench.engine.held = True
+    panel.check_or_cancel()
+    assert button.text() == "Cancel" and whole()
+    panel.check_or_cancel()
+    qtbot.waitUntil(lambda: button.text() == "Check all")
+    assert whole()
+    bench.engine.held = False
+    bench.engine.release()
+
+
 def test_the_source_is_the_path_on_this_machine(qtbot: QtBot, tmp_path: Path) -> None:
     folder = tmp_path / ("a folder with a long name " * 3) / ("x" * 60)
     folder.mkdir(parents=True)
