@@ -15,7 +15,7 @@ from app.panels.kv_contents import ContentsView
 from app.panels.kv_facts import (
     HEADS,
     LEFT,
-    formula_text,
+    formula_forms,
     growth_lines,
     growth_of,
     heads_rows,
@@ -75,11 +75,11 @@ class KvPanel(Panel):
     def build(self) -> None:
         theme = self.ctx.theme
         self.plot = GrowthPlot(theme)
-        self.heads = FactTable(theme, tr("Bytes of a token"), HEADS)
+        self.heads = FactTable(theme, tr("Bytes of a token"), HEADS, along=True)
         self.left = FactTable(theme, tr("What is left"), LEFT, folds=True)
         self.phases = FactTable(theme, tr("Prefill and decode side by side"), (), folds=True)
         self.step = FactTable(theme, tr("One step with the cache and without"), step_columns(), folds=True)
-        self.layers = FactTable(theme, tr("Bytes by layer"), layer_columns(sliding=False))
+        self.layers = FactTable(theme, tr("Bytes by layer"), layer_columns(sliding=False), along=True)
         self.contents = ContentsView(self)
         self.measure = QPushButton(tr("Measure"))
         self.measure.setProperty("compact", True)
@@ -88,7 +88,7 @@ class KvPanel(Panel):
         self.measure.clicked.connect(self.measure_or_cancel)
         cards = {
             "growth": (Card(theme, tr("bytes by position"), self.plot, tells=True), tr("Bytes")),
-            "heads": (Card(theme, tr("bytes of a token"), _stacked(self.heads, self.left)), tr("Heads")),
+            "heads": (Card(theme, tr("bytes of a token"), _stacked(self.heads, self.left), tells=True), tr("Heads")),
             "phases": (Card(theme, tr("prefill and decode"), self.phases), tr("Phases")),
             "step": (Card(theme, tr("one decode step"), self.step, tool=self.measure), tr("One step")),
             "layers": (Card(theme, tr("by layer"), self.layers), tr("Layers")),
@@ -216,9 +216,9 @@ class KvPanel(Panel):
         sliding = bool((arrays["windows"] > 0).any())
         self.plot.set_growth(growth_of(reply, arrays, model))
         self.plot.set_tokens(self.ctx.session.path_tokens())
-        self.grid.cards["growth"].set_caption(formula_text(reply, model))
+        self.grid.cards["growth"].set_caption(*formula_forms(reply, model))
         caption = tr("bytes of a token · {kind} {size}", kind=model.attention_kind, size=f"{reply.bytes_per_token:,} B")
-        self.grid.cards["heads"].set_caption(caption)
+        self.grid.cards["heads"].set_caption(caption, tr("bytes of a token"))
         self.heads.set_rows(heads_rows(reply, model))
         self.left.set_rows(left_rows(reply, sliding=sliding))
         self.phases.set_rows(phase_rows(reply), phase_columns(reply))

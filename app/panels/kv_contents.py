@@ -34,7 +34,7 @@ from app.widgets.matrix_header import Counted
 from app.widgets.readout import BEGINNINGS, brief_piece
 from app.widgets.segmented import Segmented
 from app.widgets.value_combo import Choice, ValueCombo
-from app.widgets.wrap_row import WrapRow, wrap
+from app.widgets.wrap_row import SPACING, WrapRow, wrap
 from model.colormaps import Levels, colormap_for, lut
 from model.protocol.kv_requests import GetKvContents, KvContentsReply, KvWhat
 
@@ -242,6 +242,7 @@ class ContentsView(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fit_controls()
         self._panel.mark("view")
 
     def follow_hover(self) -> None:
@@ -283,7 +284,7 @@ class ContentsView(QWidget):
         group = model.n_heads // model.n_kv_heads
         self.layer.set_choices([Choice(key=i, text=tr("Layer {layer}", layer=i)) for i in range(model.n_layers)])
         self.kv_head.set_choices([
-            Choice(key=i, text=f"KV {i}", note=heads_note(i * group, (i + 1) * group - 1))
+            Choice(key=i, text=f"KV {i}", brief=(f"KV {i}",), note=heads_note(i * group, (i + 1) * group - 1))
             for i in range(model.n_kv_heads)
         ])  # fmt: skip
         self.layer.set_key(layer)
@@ -292,6 +293,14 @@ class ContentsView(QWidget):
         if model.positions != "rope" and self.what == "k_unrotated":
             self.what = "k"
         self.kind.set_key(self.what)
+        self._fit_controls()
+
+    def _fit_controls(self) -> None:
+        """Which heads read a KV head is said where that costs no line more."""
+        self.kv_head.set_brief(False)
+        row = (self.layer, self.kv_head, self.kind)
+        whole = sum(widget.sizeHint().width() for widget in row) + (len(row) - 1) * SPACING
+        self.kv_head.set_brief(whole > self.width())
 
     # what a person does
 

@@ -37,11 +37,12 @@ def growth_of(reply: KvReply, arrays: Arrays, model: ModelInfo) -> Growth:
     )  # fmt: skip
 
 
-def formula_text(reply: KvReply, model: ModelInfo) -> str:
-    """2·L·K·D·N·bytes with this run's numbers."""
+def formula_forms(reply: KvReply, model: ModelInfo) -> tuple[str, ...]:
+    """2·L·K·D·N·bytes with this run's numbers, in a line, in two and in three."""
     size = reply.bytes_per_token // max(2 * model.n_layers * model.n_kv_heads * model.d_head, 1)
     product = f"2·{model.n_layers}·{model.n_kv_heads}·{model.d_head}·{reply.length:,}·{size}"
-    return f"2·L·K·D·N·bytes = {product} = {reply.formula:,} B"
+    names, result = "2·L·K·D·N·bytes", f"{reply.formula:,} B"
+    return f"{names} = {product} = {result}", f"{names} =\n{product} = {result}", f"{names} =\n{product} =\n{result}"
 
 
 HEADS = (Column(left=True), Column(bar=True, grows=True), Column())
@@ -99,8 +100,8 @@ def phase_columns(reply: KvReply) -> tuple[Column, ...]:
     """What a column stands for."""
     return (
         Column(left=True, grows=True),
-        Column(title=tr("prefill, {n} tok", n=f"{reply.prefill.tokens:,}")),
-        Column(title=tr("decode, {n} tok", n=1)),
+        Column(title=tr("prefill, {n} tok", n=f"{reply.prefill.tokens:,}"), brief=tr("prefill")),
+        Column(title=tr("decode, {n} tok", n=1), brief=tr("decode")),
     )
 
 
@@ -134,7 +135,8 @@ STEP_KEYS = ("weights", "cache", "computes", "measured", "times")
 
 def step_columns() -> tuple[Column, ...]:
     """The next token with the cache and without."""
-    return (Column(left=True, grows=True), Column(title=tr("with the cache")), Column(title=tr("without")))
+    return (Column(left=True, grows=True), Column(title=tr("with the cache"), brief=tr("with")),
+            Column(title=tr("without")))  # fmt: skip
 
 
 def step_rows(reply: KvReply, measured: RecomputeReply | None, *, busy: str) -> list[Row]:

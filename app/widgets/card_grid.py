@@ -24,8 +24,9 @@ MARGINS = QMargins(12, 8, 12, 6)
 GAP, ROW_GAP, HEAD, TOOL_HEAD = 20, 10, 24, 28
 LEAST_WIDTH = 240
 """Px at any size of text: a panel that needs more than the window has would lie over its neighbour."""
-TELLS_FROM, NAMED_FROM = 200, 190
-"""Px of height at 100 % text from which a caption that says more than its switch is shown under it, and any."""
+NAMED_FROM, NAMED_WIDE = 190, 180
+"""Px of height at 100 % text from which a card under its switch has a caption, and of width from which it has one that
+says no more than the switch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +78,18 @@ class Card(QWidget):
         theme.changed.connect(self._fit)
         self._fit()
 
-    def set_caption(self, text: str) -> None:
-        """What the line over the widget says."""
+    def set_caption(self, text: str, *briefer: str) -> None:
+        """What the line over the widget says; and in its stead where it has no room, ever shorter or in more lines."""
         if text != self.caption.text():
-            self.caption.setText(text)
+            self.caption.set_forms(text, *briefer)
             self.caption.setToolTip(plain_tip(text))
+            self._fit()
 
-    def set_shared(self, *, shared: bool, height: int) -> None:
-        """Under a switch, which names it, there is a caption only where there is the `height`: a little for one that
-        tells more, a lot for any."""
-        self._shared = shared and height < self._theme.px(TELLS_FROM if self._tells else NAMED_FROM)
+    def set_shared(self, *, shared: bool, height: int, width: int) -> None:
+        """Under a switch, which names it, there is a caption only where there is the `height`, and the `width` too for
+        one that tells no more."""
+        px = self._theme.px
+        self._shared = shared and (height < px(NAMED_FROM) or (not self._tells and width < px(NAMED_WIDE)))
         inset = 0 if shared else self.lead(height)
         column = self.layout()
         assert isinstance(column, QVBoxLayout)
@@ -104,7 +107,7 @@ class Card(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._lay_over()
+        self._fit()
 
     def _lay_over(self) -> None:
         if self._inset:
@@ -112,8 +115,9 @@ class Card(QWidget):
             self.caption.raise_()
 
     def _fit(self) -> None:
-        self.caption.setFixedHeight(self._theme.px(HEAD if self.tool is None else TOOL_HEAD))
         room = self.tool.sizeHint().width() + 8 if self.tool is not None else 0
+        more = self.caption.shown_in(self.width() - room).count("\n") * self.caption.fontMetrics().lineSpacing()
+        self.caption.setFixedHeight(self._theme.px(HEAD if self.tool is None else TOOL_HEAD) + more)
         self.caption.setContentsMargins(0, 0, room, 0)
         self.caption.setVisible(not self._shared and bool(self.title))
         self._lay_over()
@@ -228,12 +232,12 @@ class CardGrid(QWidget):
     def _put(self, card: Card, rect: QRect, below: QRect, taken: int, *, front: bool, shared: bool) -> None:
         """A card `below` a switch that has `taken` px of `rect`'s first line; a tool that has no room beside that is on
         the next line."""
-        card.set_shared(shared=shared, height=below.height())
+        card.set_shared(shared=shared, height=below.height(), width=below.width())
         if card.tool is not None:
             size, high, top = card.tool.sizeHint(), self._theme.px(TOOL_HEAD), rect.top()
             if taken and taken + size.width() > rect.width():
                 top, below = below.top(), below.adjusted(0, high + 4, 0, 0)
-                card.set_shared(shared=shared, height=below.height())
+                card.set_shared(shared=shared, height=below.height(), width=below.width())
             corner = QPoint(rect.right() + 1 - size.width() - card.inset, top + (high - size.height()) // 2)
             card.tool.setGeometry(QRect(corner, size))
             card.tool.setVisible(front)

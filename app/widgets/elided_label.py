@@ -24,7 +24,11 @@ class ElidedLabel(QLabel):
 
     def shown(self) -> str:
         """What there is room for: the last form cut, where not even that fits."""
-        metrics, room = self.fontMetrics(), self.width()
+        return self.shown_in(self.width())
+
+    def shown_in(self, room: int) -> str:
+        """The same of so many px."""
+        metrics = self.fontMetrics()
 
         def cut(text: str) -> str:
             return "\n".join(metrics.elidedText(line, Qt.TextElideMode.ElideRight, room) for line in text.split("\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,10 @@ PADDING, APART = 12.0, 14
 room."""
 INSET = 12
 """Px before the figures that stand under their row's name."""
+NAME_OVER_FIGURES = 2
+"""Lines of a row whose name has one and its figures another."""
+LABEL, FIGURE = 1, 2
+"""Columns of a figure that has a line of its own: of its title, and of itself."""
 LEAST_BAR, SHORTEST_BAR, LEAST_WORDS = 36, 14, 40
 """Px at 100 % text of a column of bars: as wide as it should be, and so narrow that it still compares; of words."""
 _CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
@@ -28,9 +33,11 @@ _CHOOSE = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter})
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """`left`: words, else figures at the right. `bar`: cells are bars. `grows`: takes the room that is left."""
+    """`left`: words, else figures at the right. `bar`: cells are bars. `grows`: takes the room that is left. `brief`:
+    the title before a figure that leaves no room for all of it."""
 
     title: str = ""
+    brief: str = ""
     left: bool = False
     bar: bool = False
     grows: bool = False
@@ -61,21 +68,47 @@ class FactModel(SheetModel):
         """Columns that are narrower than their widest text."""
         self.headed = False
         """Whether something else stands over the columns of words."""
-        self.folded = False
-        """Whether each row's name has a line of its own, its figures the next one."""
+        self.lines = 1
+        """Of a row: 1, 2 where its name stands over its figures, as many as there are columns where each figure has a
+        line of its own, with the column's title before it."""
+        self.brief: frozenset[tuple[int, int]] = frozenset()
+        """Rows and columns of the figures that leave no room for the whole title."""
+        self.along: int | None = None
+        """The column of bars that are drawn along their rows, under the text."""
 
-    def fold(self, *, folded: bool) -> bool:
-        """Names over figures, or beside them; says whether that is new."""
-        if folded == self.folded:
+    @property
+    def stacked(self) -> bool:
+        """Whether each figure has a line of its own."""
+        return self.lines > NAME_OVER_FIGURES
+
+    def fold(self, lines: int) -> bool:
+        """Makes a row so many lines; says whether that is new."""
+        if lines == self.lines:
             return False
         self.beginResetModel()
-        self.folded = folded
+        self.lines = lines
         self.endResetModel()
         return True
 
-    def place(self, line: int) -> tuple[int, bool | None]:
-        """The row of a line of the table, and whether the line is its name (None: all of it)."""
-        return (line // 2, line % 2 == 0) if self.folded else (line, None)
+    def place(self, line: int) -> tuple[int, int | None]:
+        """The row of a line of the table, and which line of the row it is (None: all of it)."""
+        return (line // self.lines, line % self.lines) if self.lines > 1 else (line, None)
+
+    def cell(self, line: int, column: int) -> tuple[int, int]:
+        """The row and the column whose cell stands there, or stood there but for its title; column -1: none does."""
+        row, part = self.place(line)
+        if part is None:
+            return row, column
+        if part == 0 or column == 0:
+            return row, 0 if part == column else -1
+        if not self.stacked:
+            return row, column
+        return row, part if column in {LABEL, FIGURE} else -1
+
+    def title_of(self, row: int, column: int) -> str:
+        """A column's title as it stands before a figure."""
+        found = self.columns[column]
+        return (found.brief or found.title) if (row, column) in self.brief else found.title
 
     def set_rows(self, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
         """Replaces the rows; says whether anything changed."""
@@ -86,7 +119,7 @@ class FactModel(SheetModel):
             before, self.rows = self.rows, new
             for row, (was, cells) in enumerate(zip(before, new, strict=True)):
                 if was != cells:
-                    first, last = (2 * row, 2 * row + 1) if self.folded else (row, row)
+                    first, last = self.lines * row, self.lines * (row + 1) - 1
                     self.dataChanged.emit(self.index(first, 0), self.index(last, len(self.columns) - 1))
         else:
             self.beginResetModel()
@@ -95,37 +128,50 @@ class FactModel(SheetModel):
         return True
 
     def n_rows(self) -> int:
-        return len(self.rows) * (2 if self.folded else 1)
+        return len(self.rows) * self.lines
 
     def titles(self) -> tuple[str, ...]:
+        """None where they stand before the figures."""
+        if self.stacked:
+            return ("",) * len(self.columns)
         return tuple("" if column.left and self.headed else column.title for column in self.columns)
 
     def side(self, column: int) -> Qt.AlignmentFlag:
-        return Qt.AlignmentFlag.AlignLeft if self.columns[column].left else Qt.AlignmentFlag.AlignRight
+        left = column == LABEL if self.stacked and column else self.columns[column].left
+        return Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
 
     def look(self, row: int, column: int) -> Look:
-        row, named = self.place(row)
-        if named is not None and named != (column == 0):
+        row, at = self.cell(row, column)
+        if at < 0:
             return Look()
-        cell = self.rows[row][column]
-        bars = ((cell.bar, cell.voice),) if self.columns[column].bar and cell.bar is not None else None
-        return Look(cell.text, cell.voice, strong=cell.strong, bars=bars)
+        cell = self.rows[row][at]
+        if self.stacked and column == LABEL:
+            return Look(self.title_of(row, at), "secondary")
+        bars = ((cell.bar, cell.voice),) if self.columns[at].bar and cell.bar is not None else None
+        along = None if self.along is None else self.rows[row][self.along]
+        return Look(
+            cell.text, "text" if self.stacked and not at else cell.voice, strong=cell.strong, bars=bars,
+            along=None if along is None or along.bar is None else (along.bar, along.voice),
+        )  # fmt: skip
 
     def tip(self, row: int, column: int) -> str:
-        row, named = self.place(row)
-        cell = self.rows[row][0 if named else column]
-        return "\n".join(filter(None, (cell.text, cell.tip))) if column in self.cut else cell.tip
+        row, at = self.cell(row, column)
+        cell = self.rows[row][max(at, 0)]
+        if self.stacked and (row, at) in self.brief:
+            return "\n".join(filter(None, (self.columns[at].title, cell.tip)))
+        return "\n".join(filter(None, (cell.text, cell.tip))) if at in self.cut else cell.tip
 
     def spoken(self, row: int, column: int) -> str:
-        row, named = self.place(row)
-        name = f"{self.rows[row][0].text} " if named is False and column else ""
-        return f"{name}{self.columns[column].title} {self.rows[row][0 if named else column].text}".strip()
+        folded = self.lines > 1
+        row, at = self.cell(row, column)
+        name = f"{self.rows[row][0].text} " if folded and at > 0 else ""
+        return f"{name}{self.columns[max(at, 0)].title} {self.rows[row][max(at, 0)].text}".strip()
 
 
 class FactTable(QTableView):
     """`rowChosen` by click or Enter, `rowHovered` (-1: none). Ctrl+C copies the row, the menu the table. `folds`: where
-    there is not the width for names and figures, these stand under their names; what there still is no room for is
-    scrolled to."""
+    there is not the width for names and figures, these stand under their names, and under one another where there is
+    not the width for them either. `along`: bars that would be short are drawn along their rows, under the text."""
 
     rowChosen = Signal(int)
     rowHovered = Signal(int)
@@ -138,12 +184,13 @@ class FactTable(QTableView):
         parent: QWidget | None = None,
         *,
         folds: bool = False,
+        along: bool = False,
     ) -> None:
         super().__init__(parent)
-        self._theme, self._folds = theme, folds
+        self._theme, self._folds, self._along = theme, folds, along
         self._model = FactModel(columns, self)
         self.setModel(self._model)
-        self.setItemDelegate(CellDelegate(theme, self))
+        self.setItemDelegate(CellDelegate(theme, self, flowing=LABEL if folds else None))
         self._dress = dress_table(self, theme)
         self.setAccessibleName(label)
         self._dress.set_titled(titled=any(column.title for column in columns))
@@ -157,7 +204,7 @@ class FactTable(QTableView):
     def set_rows(self, rows: Sequence[Row], columns: Sequence[Column] | None = None) -> None:
         """Shows rows, under other columns where they are given. Emits nothing."""
         if self._model.set_rows(rows, columns or self._model.columns):
-            self._dress.set_titled(titled=any(column.title for column in self._model.columns))
+            self._dress.set_titled(titled=any(self._model.titles()))
             self._fit()
 
     @property
@@ -172,7 +219,7 @@ class FactTable(QTableView):
             self.clearSelection()
             self.setCurrentIndex(NO_PARENT)
         else:
-            line = 2 * row if self._model.folded else row
+            line = row * self._model.lines
             self.selectRow(line)
             self.scrollTo(self._model.index(line, 0))
 
@@ -246,9 +293,9 @@ class FactTable(QTableView):
         columns = self._model.columns
         needed = [self._needed(i) for i in range(len(columns))]
         if self._folds:
-            self._fold(folded=sum(needed) > self._width_beside())
+            self._fold(self._lines_for(needed))
         widths = list(needed)
-        if self._model.folded:
+        if self._model.lines > 1:
             self._fit_folded(needed)
             return
         bars = [i for i, column in enumerate(columns) if column.bar]
@@ -257,7 +304,9 @@ class FactTable(QTableView):
         for i in bars:
             widths[i] = max(widths[i] + min(spare, 0), px(SHORTEST_BAR))
             spare = self.viewport().width() - sum(widths)
-        for i in bars if spare < 0 else ():
+        along = self._along and bool(bars) and widths[bars[0]] < px(LEAST_BAR)
+        self._set_along(bars[0] if along else None)
+        for i in bars if spare < 0 or along else ():
             widths[i] = 0
         for i in words:
             spare = self.viewport().width() - sum(widths)
@@ -279,29 +328,67 @@ class FactTable(QTableView):
             if width:
                 header.resizeSection(i, width)
 
-    def _width_beside(self) -> int:
-        """Px of width with names beside figures: a bar that comes only with more lines does not decide for them."""
-        least = len(self._model.rows) * self._theme.px(LEAST_ROW)
-        titles = self._theme.px(LEAST_HEADER) if any(self._model.titles()) else 0
+    def _set_along(self, column: int | None) -> None:
+        if column != self._model.along:
+            self._model.along = column
+            self.viewport().update()
+
+    def _lines_for(self, needed: list[int]) -> int:
+        """How many lines a row has in the present width."""
+        if sum(needed) <= self._width_in(1):
+            return 1
+        below = INSET + sum(needed[1:]) <= self._width_in(NAME_OVER_FIGURES)
+        return NAME_OVER_FIGURES if below else len(needed)
+
+    def _width_in(self, lines: int) -> int:
+        """Px of width where rows are so many lines: the bar that comes with more of them does not decide for them."""
+        least = lines * len(self._model.rows) * self._theme.px(LEAST_ROW)
+        titles = self._theme.px(LEAST_HEADER) if any(column.title for column in self._model.columns) else 0
         bar = self.verticalScrollBar().sizeHint().width() if titles + least > self.height() else 0
         return self.width() - bar
 
-    def _fold(self, *, folded: bool) -> None:
-        if self._model.fold(folded=folded):
+    def _fold(self, lines: int) -> None:
+        model = self._model
+        if model.fold(lines):
             self.clearSpans()
-        if folded:
-            for line in range(0, self._model.n_rows(), 2):
-                if self.columnSpan(line, 0) != len(self._model.columns):
-                    self.setSpan(line, 0, 1, len(self._model.columns))
+            self._dress.set_titled(titled=any(model.titles()))
+        if lines > 1:
+            for line in range(0, model.n_rows(), lines):
+                if self.columnSpan(line, 0) != len(model.columns):
+                    self.setSpan(line, 0, 1, len(model.columns))
 
     def _fit_folded(self, needed: list[int]) -> None:
-        """Figures under their names have the width in equal parts, and what they need at least."""
-        header, rest = self.horizontalHeader(), range(1, len(needed))
-        spare = max(self.viewport().width() - INSET - sum(needed[1:]), 0) // max(len(rest), 1)
-        self._model.cut = frozenset()
-        header.resizeSection(0, INSET)
-        for i in rest:
-            header.resizeSection(i, needed[i] + spare)
+        """Figures under their names have the width in equal parts, and what they need at least; those under one another
+        have what they need, their titles the rest."""
+        header, rest, room = self.horizontalHeader(), range(1, len(needed)), self.viewport().width()
+        self._model.cut, self._model.brief = frozenset(), frozenset()
+        widths = [INSET, *needed[1:]]
+        if self._model.stacked:
+            labels, figures = self._stacked_widths()
+            widths[LABEL:] = [max(room - INSET - figures, labels), figures, *(0 for _ in rest[FIGURE:])]
+        else:
+            spare = max(room - sum(widths), 0) // max(len(rest), 1)
+            widths[1:] = [width + spare for width in widths[1:]]
+        for i, width in enumerate(widths):
+            self.setColumnHidden(i, not width)
+            if width:
+                header.resizeSection(i, width)
+
+    def _stacked_widths(self) -> tuple[int, int]:
+        """Px that titles before figures take at least, and figures; titles are brief where a figure needs the room."""
+        model, room = self._model, self.viewport().width() - INSET
+        plain, strong = (QFontMetricsF(self._theme.font("table", bold=bold)) for bold in (False, True))
+        brief, labels, figures = set[tuple[int, int]](), 0.0, 0.0
+        for row, cells in enumerate(model.rows):
+            for at, cell in list(enumerate(cells))[1:]:
+                figure = (strong if cell.strong else plain).horizontalAdvance(cell.text) + PADDING
+                column = model.columns[at]
+                if column.brief and plain.horizontalAdvance(column.title) + PADDING + figure > room:
+                    brief.add((row, at))
+                figures = max(figures, figure)
+                labels = max(labels, plain.horizontalAdvance(column.brief or column.title) + PADDING)
+        model.brief = frozenset(brief)
+        return math.ceil(labels), math.ceil(figures)
 
     def _needed(self, index: int) -> int:
         """Px that a column's widest text takes."""

@@ -266,10 +266,12 @@ class GrowthPlot(CursorPlot):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawPolyline(QPolygonF([self._place_of(plot, high, x, y) for x, y in points]))
         painter.setPen(colours.secondary)
-        if metrics.horizontalAdvance(tr("bytes")) <= plot.left() - 5:
+        entries = legend(colours, metrics, plot.left(), float(self.width()))
+        beside = all(entry.left >= plot.left() for entry in entries)
+        if beside and metrics.horizontalAdvance(tr("bytes")) <= plot.left() - 5:
             place = QRectF(0, 0, plot.left() - 5, metrics.height())
             painter.drawText(place, _MIDDLE_RIGHT, tr("bytes"))
-        for entry in legend(colours, metrics, plot.left(), float(self.width())):
+        for entry in entries:
             entry.paint(painter, metrics, colours)
         painter.end()
         return pixmap

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FORMULA_WIDTH = 6.0
 SWATCH, SWATCH_GAP, ENTRY_GAP = 14.0, 6.0, 14.0
+SHORT_SWATCH, SHORT_SWATCH_GAP, SHORT_ENTRY_GAP = 9.0, 4.0, 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,33 +26,45 @@ class Entry:
     words: str
     pen: QPen
     left: float
+    swatch: float = SWATCH
+    gap: float = SWATCH_GAP
 
     @property
     def words_left(self) -> float:
-        return self.left + SWATCH + SWATCH_GAP
+        return self.left + self.swatch + self.gap
 
     def paint(self, painter: QPainter, metrics: QFontMetricsF, colours: Palette) -> None:
         """Draws it on the first line."""
         y = metrics.ascent() - metrics.xHeight() / 2
         painter.setPen(self.pen)
-        painter.drawLine(QPointF(self.left, y), QPointF(self.left + SWATCH, y))
+        painter.drawLine(QPointF(self.left, y), QPointF(self.left + self.swatch, y))
         painter.setPen(colours.secondary)
         painter.drawText(QPointF(self.words_left, metrics.ascent()), self.words)
 
 
 def legend(colours: Palette, metrics: QFontMetricsF, left: float, right: float) -> list[Entry]:
-    """The entries that have room between two x."""
-    found, x = [], left
-    for words, pen in (
+    """The entries between two x; where these leave no room for all, in short and from 0 on, as many as have room."""
+    lines = (
         (tr("used"), dashed_pen(colours.accent, 2.2, ())),
         (tr("allocated"), dashed_pen(colours.secondary, 1.4, (4.0, 3.0))),
         (tr("formula"), dashed_pen(halo(colours.amber), FORMULA_WIDTH, ())),
-    ):
-        width = SWATCH + SWATCH_GAP + metrics.horizontalAdvance(words)
-        if x + width > right:
+    )
+    found: list[Entry] = []
+    for start, swatch, gap, apart in (
+        (left, SWATCH, SWATCH_GAP, ENTRY_GAP), (0.0, SHORT_SWATCH, SHORT_SWATCH_GAP, SHORT_ENTRY_GAP),
+    ):  # fmt: skip
+        found, x = [], start
+        for words, pen in lines:
+            dashed = pen.style() is Qt.PenStyle.CustomDashLine
+            end = x + swatch + gap + metrics.horizontalAdvance(words)
+            if end <= right:
+                mark = QPen(pen)
+                if swatch < SWATCH and dashed:  # two dashes: the line's own are as long as all of it
+                    mark.setDashPattern([2.5, 1.4])
+                found.append(Entry(words=words, pen=mark, left=x, swatch=swatch, gap=gap))
+            x = end + apart
+        if len(found) == len(lines):
             break
-        found.append(Entry(words=words, pen=pen, left=x))
-        x += width + ENTRY_GAP
     return found
 
 

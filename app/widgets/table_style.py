@@ -50,7 +50,8 @@ class Look(NamedTuple):
     """All that a cell is painted from, at once: asked for role by role, a cell costs five calls.
 
     `voice`: a colour token. `bars`: (share 0 … 1, colour token or sign) each, drawn one over the other in place of the
-    text. `under`: one of these, drawn as a line under the text.
+    text. `under`: one of these, drawn as a line under the text. `along`: one that has the width of the row, under all
+    its texts.
     """
 
     text: str = ""
@@ -59,6 +60,7 @@ class Look(NamedTuple):
     strong: bool = False
     bars: tuple[tuple[float, str], ...] | None = None
     under: tuple[float, str] | None = None
+    along: tuple[float, str] | None = None
 
 
 class LookModel(QAbstractTableModel):
@@ -177,6 +179,16 @@ class CellDelegate(QStyledItemDelegate):
             width = max(1.5, (rect.width() - self._padding) * min(share, 1.0))
             line = QRectF(rect.left() + self._padding, rect.bottom() - UNDER, width, UNDER)
             painter.fillRect(line, bar_colour(self._theme.palette, token))
+        if look.along is not None and look.along[0] > 0:
+            share, token = look.along
+            line = self.along_place(rect, share).intersected(rect)  # each cell draws what lies on it
+            painter.fillRect(line, bar_colour(self._theme.palette, token))
+
+    def along_place(self, cell: QRectF, share: float) -> QRectF:
+        """Where the bar along the row of a cell is drawn."""
+        whole = self._table.viewport().width() - 2 * self._padding
+        height = max(UNDER, (cell.height() - self._face(mono=False, strong=False).height) / 2 - 1)
+        return QRectF(self._padding, cell.bottom() - height, max(1.5, whole * min(share, 1.0)), height)
 
     def shown(self, index: Index, width: float) -> tuple[str, float]:
         """The text of a cell `width` px wide, cut where it has no room, and its px."""

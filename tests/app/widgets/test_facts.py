@@ -16,6 +16,7 @@ from app.widgets.data_table import Column as FigureColumn
 from app.widgets.data_table import DataTable
 from app.widgets.fact_sheet import BREAK, FactSheet
 from app.widgets.fact_table import APART, Cell, Column, FactTable
+from app.widgets.table_style import CellDelegate
 
 COLUMNS = (Column(title="part", left=True), Column(bar=True, grows=True), Column(title="count"), Column(title="share"))
 ROWS = [
@@ -50,6 +51,28 @@ def test_bars_give_way_before_words_and_figures_never(qtbot: QtBot, theme: Theme
     table.resize(500, 120)
     assert not table.isColumnHidden(1)
     assert not model.cut
+
+
+def test_bars_without_room_beside_their_figures_are_drawn_along_their_rows(qtbot: QtBot, theme: Theme) -> None:
+    table = FactTable(theme, "heads", (Column(left=True), Column(bar=True, grows=True), Column()), along=True)
+    qtbot.addWidget(table)
+    shares = {"MHA, 9 KV": 1.0, "GQA, 3 KV": 1 / 3, "MQA, 1 KV": 1 / 9}
+    table.set_rows([(Cell(text=name), Cell(bar=share, voice="accent"), Cell(text="138,240 B"))
+                    for name, share in shares.items()])  # fmt: skip
+    table.resize(170, 66)
+    table.show()
+    qtbot.waitExposed(table)
+    assert table.isColumnHidden(1) and table.as_lines() == [[name, "138,240 B"] for name in shares]
+    view = table.viewport()
+    for at, share in enumerate(shares.values()):
+        for column in (0, 2):  # each cell draws its part, also where it alone is drawn anew
+            view.update(table.visualRect(table.model().index(at, column)))
+            QApplication.processEvents()
+        picture, y = view.grab().toImage(), table.visualRect(table.model().index(at, 0)).bottom() - 1
+        long = sum(picture.pixelColor(x, y) == theme.palette.accent for x in range(picture.width()))
+        assert long == pytest.approx(share * (view.width() - 2 * CellDelegate.PADDING), abs=1.5)
+    table.resize(400, 66)
+    assert not table.isColumnHidden(1) and table._model.along is None
 
 
 def test_figures_stand_apart_where_there_is_room(qtbot: QtBot, theme: Theme) -> None:
