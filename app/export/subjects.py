@@ -17,7 +17,7 @@ from model.protocol.export_requests import (
     FileRequest,
 )
 from model.protocol.figure_requests import ExportKvGrowth, ExportLens, ExportRope, ExportSampler, ExportText
-from model.protocol.file_writing import safe_stem as writable
+from model.protocol.file_names import safe_stem as writable
 
 if TYPE_CHECKING:
     from app.context import AppContext

@@ -21,7 +21,7 @@ from model.export.tables import NpzWriter, csv_document, json_number, labels, sh
 from model.export.tensor_file import Piece, write_tensors
 from model.export.under_way import Check, Report, nothing
 from model.protocol.export_requests import ExportActivations
-from model.protocol.file_writing import safe_stem
+from model.protocol.file_names import safe_stem
 from model.run import Run
 
 AXES = {"H": "head", "K": "kv_head", "k": "choice", "T": "position", "S": "position"}

@@ -22,7 +22,7 @@ from model.export.tables import MatrixTable, csv_metadata, write_csv, write_json
 from model.export.under_way import Check, Report, load_figures, nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportAttention
-from model.protocol.file_writing import safe_stem
+from model.protocol.file_names import safe_stem
 
 if TYPE_CHECKING:
     from model.run import Run

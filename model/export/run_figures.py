@@ -37,7 +37,7 @@ from model.protocol.figure_requests import (
     FigureRequest,
     TintBy,
 )
-from model.protocol.file_writing import safe_stem
+from model.protocol.file_names import safe_stem
 from model.protocol.rope_requests import GetRope
 from model.run import Run
 from model.views.attention_exact import exact

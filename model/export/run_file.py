@@ -47,7 +47,8 @@ from model.loading import LoadedModel
 from model.memory import amount
 from model.prefill import ProgressReport, YieldPoint
 from model.protocol.export_requests import ExportRun, RunContents
-from model.protocol.file_writing import RUN_SUFFIX, named, safe_stem
+from model.protocol.file_names import safe_stem
+from model.protocol.file_writing import RUN_SUFFIX, named
 from model.protocol.values import ModelInfo, Node
 from model.run import Run
 from model.store import Key, cost_of

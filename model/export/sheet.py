@@ -26,7 +26,7 @@ from model.export.tiles import Tiles
 from model.export.under_way import Check, Report, load_figures, nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportSheet
-from model.protocol.file_writing import safe_stem
+from model.protocol.file_names import safe_stem
 from model.run import Run
 
 BLOCK_CELLS = 2**22

@@ -216,12 +216,13 @@ class NpzWriter:
         beside: Callable[[Array], None] | None = None,
     ) -> None:
         """An array of `shape` given as blocks along its first axis, float32 unless said otherwise. A block is written,
-        and given to `beside`, on another thread while the next one is made on this one; two are held."""
+        and given to `beside`, on another thread while the next one is made on this one; two are held. It is not copied:
+        whoever makes it leaves it as it is."""
 
         def put(block: Array) -> None:
             if beside is not None:
                 beside(block)
-            entry.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
+            entry.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B").toreadonly())
 
         with self._open(name) as entry, ThreadPoolExecutor(1, "write blocks") as writer:
             header = {"descr": dtype.str, "fortran_order": False, "shape": shape}

@@ -27,7 +27,7 @@ from model.protocol.figure_requests import (
     ExportSampler,
     ExportText,
 )
-from model.protocol.file_writing import safe_stem
+from model.protocol.file_names import safe_stem
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,6 @@ import queue
 import secrets
 import stat
 import threading
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -26,21 +25,19 @@ import numpy as np
 
 from model.errors import DecoderscopeError, shown
 from model.protocol.export_requests import FileInfo, FilePart
+from model.protocol.file_names import MAX_NAME_BYTES, safe_name
 from model.protocol.framing import Array
 
-MAX_NAME_BYTES = 200
-"""Of a file's name in UTF-8: filesystems take 255, some less once encrypted, and a suffix may be added."""
-MAX_STEM_BYTES = 160
 RUN_SUFFIX = ".dscope"
 BUFFERS, BUFFER_BYTES = 3, 4 * 2**20
 """What may wait for the disk while a file is made here: one is filled while another one is written."""
 BUFFERED = 2**16
+GIVEN = 2
+"""Stretches of the caller's own memory that may wait for the disk, beside the buffers."""
 SYNC_BYTES = 32 * 2**20
 """Of a file under way, what is sent to the disk at a time."""
 AHEAD = 4
 """Times that, how far a file may be ahead of the disk."""
-_FORBIDDEN = frozenset('<>:"/\\|?*')
-_RESERVED = frozenset({"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))})
 _REASONS = {
     errno.ENOSPC: "the disk is full. Free some space or choose another folder",
     errno.EDQUOT: "the disk quota is used up. Free some space or choose another folder",
@@ -94,30 +91,6 @@ class BrokenTransferError(FileWriteError):
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(path, f"{what}. Export it again")
-
-
-def safe_name(name: str) -> str:
-    """A file name that every filesystem takes: no separators, colons or controls, nothing reserved, short enough, its
-    extension kept; other characters, emoji too, as they are. Never empty, never with a folder in it."""
-    kept = "".join(
-        "-" if character in _FORBIDDEN else "" if unicodedata.category(character) in {"Cc", "Cs"} else character
-        for character in unicodedata.normalize("NFC", name)
-    ).strip(" .")
-    stem, dot, extension = kept.rpartition(".")
-    if not dot or len(extension.encode()) > 24 or " " in extension:
-        stem, extension = kept, ""
-    stem = stem.rstrip(" .")
-    room = MAX_NAME_BYTES - (len(extension.encode()) + 1 if extension else 0)
-    stem = stem.encode()[:room].decode(errors="ignore").rstrip(" .\u200d\ufe0f") or "export"
-    if stem.partition(".")[0].upper() in _RESERVED:
-        stem += "-"
-    return f"{stem}.{extension}" if extension else stem
-
-
-def safe_stem(stem: str) -> str:
-    """A name without its extension, made safe, with room for any extension we add."""
-    name = safe_name(f"{stem}.x")
-    return name[:-2].encode()[:MAX_STEM_BYTES].decode(errors="ignore").rstrip(" .") or "export"
 
 
 def named(path: Path, suffix: str) -> Path:
@@ -275,6 +248,7 @@ class _Worker(io.RawIOBase):
         for _ in range(BUFFERS - 1):
             self._free.put(bytearray(BUFFER_BYTES))
         self._buffer, self._used = bytearray(BUFFER_BYTES), 0
+        self._given = threading.Semaphore(GIVEN)
         self._error: BaseException | None = None
         self._stopped = False
         self._due: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -285,13 +259,22 @@ class _Worker(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
+    def give(self, data: memoryview) -> int:
+        """`write` without a copy, of what nobody changes any more; waits while too much of that waits."""
+        self._raise()
+        if self._used:
+            self._hand_over()
+            self._buffer = self._free.get()
+        self._given.acquire()
+        self._full.put(data.cast("B"))
+        return data.nbytes
+
     def write(self, data: Any) -> int:
         """Takes a copy; waits while all buffers are full."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         while rest:
-            if self._error is not None:
-                raise self._error
+            self._raise()
             taken = min(len(rest), BUFFER_BYTES - self._used)
             self._buffer[self._used : self._used + taken] = rest[:taken]
             self._used += taken
@@ -309,14 +292,17 @@ class _Worker(io.RawIOBase):
     def wait(self) -> None:
         """Until the disk has it all. Raises FileWriteError."""
         self._thread.join()
-        if self._error is not None:
-            raise self._error
+        self._raise()
 
     def stop(self) -> None:
         """Ends the thread, whatever it had to write. May be called again."""
         self._stopped = True
         self._full.put(None)
         self._thread.join()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
 
     def _hand_over(self) -> None:
         self._full.put(memoryview(self._buffer)[: self._used])
@@ -326,8 +312,10 @@ class _Worker(io.RawIOBase):
         pusher: threading.Thread | None = None
         while (data := self._full.get()) is not None:
             self._unless_over(partial(self.file.write, data))
-            if len(data) == BUFFER_BYTES:
-                self._free.put(data.obj)  # type: ignore[arg-type]  # the bytearray it was cut from
+            if isinstance(data.obj, bytearray):  # one of the buffers, which it was cut from
+                self._free.put(data.obj)
+            else:
+                self._given.release()
             if self.file.ahead >= SYNC_BYTES:
                 if pusher is None:  # most files are done before
                     pusher = threading.Thread(target=self._push_due, name="sync files", daemon=True)
@@ -355,6 +343,18 @@ class _Worker(io.RawIOBase):
                 work()
             except Exception as error:  # noqa: BLE001 - raised where the bytes come from
                 self._error = error
+
+
+class _Stream(io.BufferedWriter):
+    """Small writes gathered; what is large and can't be changed is not copied on its way."""
+
+    raw: _Worker
+
+    def write(self, data: Any) -> int:
+        if isinstance(data, memoryview) and data.readonly and data.nbytes >= BUFFERED:
+            self.flush()
+            return self.raw.give(data)
+        return super().write(data)
 
 
 class IncomingFiles:
@@ -415,10 +415,11 @@ class IncomingFiles:
 
     @contextmanager
     def writer(self, name: str, *, hashed: bool = False) -> Iterator[IO[bytes]]:
-        """A stream, not seekable, for a file that is made here; complete when the block ends without an error."""
+        """A stream, not seekable, for a file that is made here; complete when the block ends without an error. A large
+        read-only memoryview is kept until it is written, and what it is of must stay as it is."""
         worker = _Worker(self._begin(name, hashed=hashed))
         self._workers.append(worker)
-        with io.BufferedWriter(worker, BUFFERED) as out:  # many writes are of a few bytes
+        with _Stream(worker, BUFFERED) as out:  # many writes are of a few bytes
             yield out
             out.flush()
             worker.end()

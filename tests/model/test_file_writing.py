@@ -9,7 +9,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -21,15 +21,13 @@ from hypothesis import strategies as st
 from model.errors import CancelledError
 from model.export.files import ExportedFile, write_files
 from model.protocol.export_requests import FileInfo, FilePart
+from model.protocol.file_names import MAX_NAME_BYTES, safe_name, safe_stem
 from model.protocol.file_writing import (
-    MAX_NAME_BYTES,
     BrokenTransferError,
     FileExistsAlreadyError,
     FileWriteError,
     IncomingFiles,
     named,
-    safe_name,
-    safe_stem,
 )
 
 
@@ -101,6 +99,41 @@ def test_what_is_written_here_is_what_is_there(
     ]
 
 
+@pytest.mark.parametrize("hashed", [False, True])
+def test_what_cannot_be_changed_is_written_without_a_copy_and_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hashed: bool
+) -> None:
+    monkeypatch.setattr("model.protocol.file_writing.BUFFER_BYTES", 10_000)
+    monkeypatch.setattr("model.protocol.file_writing.BUFFERED", 5_000)
+    monkeypatch.setattr("model.protocol.file_writing.SYNC_BYTES", 15_000)
+    rng, whole, taken = np.random.default_rng(7), [], list[object]()
+    write = os.write
+
+    def watched(to: int, data: memoryview) -> int:
+        taken.append(data.obj)
+        return write(to, data)
+
+    monkeypatch.setattr(os, "write", watched)
+    given = [np.frombuffer(rng.bytes(size), np.uint8) for size in (5_000, 30_000, 12_345, 9_999, 80_000)]
+
+    def make(out: IO[bytes]) -> None:
+        scratch = bytearray(300)
+        for block in given:
+            for data in (rng.bytes(3), rng.bytes(4_999), rng.bytes(20_000)):
+                scratch[:] = data
+                whole.append(data)
+                assert out.write(memoryview(scratch)) == len(data)
+                del scratch[:]
+            whole.append(block.tobytes())
+            assert out.write(block.data.toreadonly()) == block.size
+
+    ((path, info),) = write_files([ExportedFile("a.npz", "npz", make)], tmp_path, hashed=hashed)
+    data = b"".join(whole)
+    assert path.read_bytes() == data and info.size == len(data)
+    assert info.sha256 == (hashlib.sha256(data).hexdigest() if hashed else "")
+    assert all(any(one is block for one in taken) for block in given)
+
+
 def test_a_file_made_for_parts_is_the_one_made_in_place(tmp_path: Path) -> None:
     asked: list[int] = []
 
@@ -131,8 +164,9 @@ def test_nothing_is_left_of_what_could_not_be_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["write", "fdatasync", "fsync"])
+@pytest.mark.parametrize("kind", [bytes, memoryview])
 def test_a_full_disk_met_on_the_writing_thread_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, kind: Callable[[bytes], bytes]
 ) -> None:
     monkeypatch.setattr("model.protocol.file_writing.SYNC_BYTES", 2**20)
     (tmp_path / "a.npz").write_bytes(b"old")
@@ -142,7 +176,7 @@ def test_a_full_disk_met_on_the_writing_thread_is_told(
 
     def make(out: IO[bytes]) -> None:
         for _ in range(20):
-            out.write(b"n" * 2**20)
+            out.write(kind(b"n" * 2**20))
 
     with monkeypatch.context() as patch:
         patch.setattr(os, call, full)
