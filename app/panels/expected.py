@@ -1,4 +1,5 @@
-"""What the model expected at one position: the token that came, its rank, and the ten likeliest."""
+"""What the model expected at one position: the token that came, its rank, and the ten likeliest, scrolled where the
+panel has not the height for all of them."""
 
 from __future__ import annotations
 
@@ -6,18 +7,22 @@ import math
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
+from app.plain import tip as plain_tip
 from app.widgets.candidate_table import probability
+from app.widgets.elided_label import ElidedLabel
 
 if TYPE_CHECKING:
     from app.theme import Theme
     from model.protocol.run_requests import ExpectedReply
     from model.protocol.values import Candidate
 
-ROW, GAP = 19, 8
+ROW, GAP, BESIDE_BAR = 19, 8, 4
+LEAST = 30
+"""Px at 100 % text of candidates that are seen at least: a line, and enough of the next to see that there are more."""
 
 
 class ExpectedBars(QWidget):
@@ -72,6 +77,40 @@ class ExpectedBars(QWidget):
             painter.drawText(inside, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, figures[at])
 
 
+class ScrolledBars(QScrollArea):
+    """All of the bars where there is the height, else some of them, with a bar to scroll by."""
+
+    def __init__(self, theme: Theme, bars: ExpectedBars) -> None:
+        super().__init__()
+        self._theme, self._bars = theme, bars
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        self.setWidgetResizable(True)
+        self.setWidget(bars)
+        for widget in (bars, self.viewport()):
+            widget.setAutoFillBackground(False)
+
+    def sizeHint(self) -> QSize:
+        return self._bars.sizeHint()
+
+    def minimumSizeHint(self) -> QSize:
+        least = self._bars.minimumSizeHint()
+        return QSize(least.width(), min(least.height(), self._theme.px(LEAST)))
+
+    def set_rows(self, rows: tuple[Candidate, ...], came: int) -> None:
+        """See `ExpectedBars`; from the likeliest on."""
+        self._bars.set_rows(rows, came)
+        self.verticalScrollBar().setSingleStep(self._theme.px(ROW))
+        self.verticalScrollBar().setValue(0)
+        self.updateGeometry()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        scrolled = self.viewport().height() < self._bars.sizeHint().height()
+        self.setViewportMargins(0, 0, BESIDE_BAR if scrolled else 0, 0)  # else the bar lies on the figures
+
+
 class ExpectedView(QWidget):
     """Hidden until a token is clicked; `closed` when the person is done with it."""
 
@@ -85,15 +124,13 @@ class ExpectedView(QWidget):
         self.setObjectName("expected")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
+        column.setSpacing(2)
         head = QHBoxLayout()
-        self.sentence = QLabel()
-        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
-        self.sentence.setWordWrap(True)
+        self.sentence = ElidedLabel()
         self.sentence.setProperty("role", "hint")
         close = QToolButton()
         close.setProperty("flat", True)
-        close.setFixedSize(20, 20)
+        close.setFixedSize(20, 16)
         close.setIcon(theme.icon("close", "secondary", 10))
         close.setAccessibleName(tr("Close"))
         close.clicked.connect(self._close)
@@ -101,8 +138,10 @@ class ExpectedView(QWidget):
         head.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
         self.bars = ExpectedBars(theme)
         self.bars.setAccessibleName(tr("What the model expected here"))
+        self.scroll = ScrolledBars(theme, self.bars)
+        self.scroll.setAccessibleName(tr("What the model expected here"))
         column.addLayout(head)
-        column.addWidget(self.bars)
+        column.addWidget(self.scroll)
         self.hide()
 
     def show_reply(self, run_id: int | None, reply: ExpectedReply) -> None:
@@ -110,23 +149,34 @@ class ExpectedView(QWidget):
         self._run_id, self._position, self._reply = run_id, reply.position, reply
         token = reply.token
         surprise = -math.log(token.p_raw) if token.p_raw > 0 else math.inf
-        self.sentence.setText(
-            tr(
-                "Before {piece} (position {n}): rank {rank}, p {p}, log p {l} (surprisal {s} nats)",
-                piece=token.piece, n=reply.position, rank=f"{token.rank + 1:,}", p=f"{token.p_raw:.3g}",
-                s=f"{surprise:.2f}", l=f"{-surprise:.2f}",
-            )
-        )  # fmt: skip
-        self.bars.set_rows(reply.top, token.id)
-        self.bars.show()
+        values = {
+            "piece": token.piece, "n": reply.position, "rank": f"{token.rank + 1:,}", "p": f"{token.p_raw:.3g}",
+            "s": f"{surprise:.2f}", "l": f"{-surprise:.2f}",
+        }  # fmt: skip
+        self._say(
+            tr("Before {piece} (position {n}): rank {rank}, p {p}, log p {l} (surprisal {s} nats)", **values),
+            tr("Before {piece} ({n}): rank {rank}, p {p}, log p {l}", **values),
+            tr("{piece} ({n}): rank {rank}, log p {l}", **values),
+            tr("{piece} ({n}):\nrank {rank}, log p {l}", **values),
+        )
+        self.scroll.set_rows(reply.top, token.id)
+        self.scroll.show()
         self.show()
 
     def show_first(self, run_id: int | None) -> None:
         """Nothing comes before the first token."""
         self._run_id, self._position, self._reply = run_id, 0, None
-        self.sentence.setText(tr("Nothing comes before the first token: the model expects nothing there."))
-        self.bars.hide()
+        self._say(
+            tr("Nothing comes before the first token: the model expects nothing there."),
+            tr("Nothing comes before the first token."),
+            tr("Nothing comes before\nthe first token."),
+        )
+        self.scroll.hide()
         self.show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
 
     def carry(self, before: ExpectedView) -> None:
         """Says what another one says, where that is open."""
@@ -140,6 +190,16 @@ class ExpectedView(QWidget):
         """Hides when another run is shown, or none, or the position is no longer there."""
         if run_id != self._run_id or self._position >= length:
             self.hide()
+
+    def _say(self, text: str, *briefer: str) -> None:
+        self.sentence.set_forms(text, *briefer)
+        self.sentence.setToolTip(plain_tip(text))
+        self._fit()
+
+    def _fit(self) -> None:
+        """As many lines as the sentence has in this width."""
+        lines = self.sentence.shown().count("\n") + 1
+        self.sentence.setFixedHeight(lines * self.sentence.fontMetrics().lineSpacing())
 
     def _close(self) -> None:
         self.hide()
