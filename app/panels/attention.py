@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
@@ -162,16 +162,23 @@ class AttentionPanel(Panel):
         if "pins" in changes:
             self._sync_pins()
         self.controls.sync()
+        self._follow()
         self._show_side()
         for view in self.maps():
-            view.sync(titled=bool(self.pinned))
-        self._maps.fit()
+            view.request()
         if self.side.isVisible() or self.side.split:
             self.side.sync()
 
     def maps(self) -> tuple[MapView, ...]:
         """The chosen head's matrix, then the pinned ones."""
         return (self.main, *self.pinned)
+
+    def _follow(self) -> None:
+        """Shapes come first: where all else goes depends on them."""
+        for view in self.maps():
+            view.follow(titled=bool(self.pinned))
+        self._maps.fit()
+        self.side.follow_shape()
 
     # commands
 
@@ -231,7 +238,11 @@ class AttentionPanel(Panel):
 
     def _show_side(self) -> None:
         """Beside the matrix where there is room; where there is not, in its place, one page at a time."""
-        narrow, has_run = self._in_tabs, self.ctx.session.run is not None
+        session = self.ctx.session
+        has_run = session.run is not None
+        if has_run and self.main.heat.shape[0] != session.length:  # a change of size comes before the run is drawn
+            self._follow()
+        narrow = self._in_tabs
         if self._were_tabs and not narrow:
             self._instead = False
         self._were_tabs = narrow
@@ -249,6 +260,16 @@ class AttentionPanel(Panel):
             self._split.setSizes([max(self.width() - side - 36, 200), side])
         if self.side.split and not self._inside and not self._own_lines:
             (self._right if self._stacked else self._left).setSizes(self._line_sizes)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Shares out the room at once: what comes into sight has its size in its first picture."""
+        for layout in (self.layout(), self._under.layout()):
+            if layout is not None:
+                layout.activate()
+        for splitter in (self._split, self._left, self._right):
+            QCoreApplication.sendPostedEvents(splitter, QEvent.Type.LayoutRequest.value)
+        self.side.settle()
 
     @property
     def _in_tabs(self) -> bool:

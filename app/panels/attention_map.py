@@ -87,7 +87,12 @@ class MapView(QWidget):
     # shared state → map
 
     def sync(self, *, titled: bool) -> None:
-        """Brings shape, tokens, selection and hover up to date, and asks for the cells in sight."""
+        """Brings it up to date, and asks for the cells in sight."""
+        self.follow(titled=titled)
+        self.request()
+
+    def follow(self, *, titled: bool) -> None:
+        """Brings shape, tokens, selection and hover up to date."""
         session, selection = self._ctx.session, self._ctx.selection
         self.view = self.pinned or selection.view
         self._title.setVisible(titled or self.pinned is not None)
@@ -114,7 +119,6 @@ class MapView(QWidget):
         self.heat.set_names(tr("query"), tr("key"), value_name(self.view.stage))
         self.heat.set_selected((selection.query, selection.key))
         self.follow_hover()
-        self.request()
 
     def follow_hover(self) -> None:
         """The cell or the token pointed at anywhere in the window."""

@@ -158,6 +158,18 @@ class SideView(QWidget):
         self._bare = bare
         self.tabs.setVisible(not self.split and not bare)
 
+    def follow_shape(self) -> None:
+        """How many heads there are: the room they need depends on it."""
+        model = self._ctx.session.model
+        if model is not None:
+            self.grid.set_shape(model.n_layers, model.n_heads, model.n_kv_heads)
+
+    def settle(self) -> None:
+        """Shares out its room at once."""
+        for layout in (self.layout(), self._heads.layout()):
+            if layout is not None:
+                layout.activate()
+
     @property
     def heads_seen(self) -> bool:
         """Whether the heads are on the screen, as thumbnails or as a table."""
@@ -234,9 +246,7 @@ class SideView(QWidget):
 
     def _sync_grid(self) -> None:
         session, selection = self._ctx.session, self._ctx.selection
-        model = session.model
-        assert model is not None
-        self.grid.set_shape(model.n_layers, model.n_heads, model.n_kv_heads)
+        self.follow_shape()
         layer = selection.layer if isinstance(selection.layer, int) else None
         head = selection.head if isinstance(selection.head, int) else None
         self.grid.set_selected(layer, head)
