@@ -138,10 +138,10 @@ class ExpectedView(QWidget):
         head.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
         self.bars = ExpectedBars(theme)
         self.bars.setAccessibleName(tr("What the model expected here"))
-        self.scroll = ScrolledBars(theme, self.bars)
-        self.scroll.setAccessibleName(tr("What the model expected here"))
+        self.scrolled = ScrolledBars(theme, self.bars)
+        self.scrolled.setAccessibleName(tr("What the model expected here"))
         column.addLayout(head)
-        column.addWidget(self.scroll)
+        column.addWidget(self.scrolled)
         self.hide()
 
     def show_reply(self, run_id: int | None, reply: ExpectedReply) -> None:
@@ -159,8 +159,8 @@ class ExpectedView(QWidget):
             tr("{piece} ({n}): rank {rank}, log p {l}", **values),
             tr("{piece} ({n}):\nrank {rank}, log p {l}", **values),
         )
-        self.scroll.set_rows(reply.top, token.id)
-        self.scroll.show()
+        self.scrolled.set_rows(reply.top, token.id)
+        self.scrolled.show()
         self.show()
 
     def show_first(self, run_id: int | None) -> None:
@@ -171,7 +171,7 @@ class ExpectedView(QWidget):
             tr("Nothing comes before the first token."),
             tr("Nothing comes before\nthe first token."),
         )
-        self.scroll.hide()
+        self.scrolled.hide()
         self.show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

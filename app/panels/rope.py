@@ -19,6 +19,7 @@ from app.panels.rope_words import (
     curve_name,
     curve_tip,
     instead_text,
+    on_the_curve,
     plain_facts,
     rope_tables,
     score_facts,
@@ -214,7 +215,8 @@ class RopePanel(Panel):
         model = self.ctx.session.model
         if model is not None:
             longest = float(self.planes.wavelength.max())
-            self.facts.set_facts(score_facts(reply, model.d_head, longest, model.n_ctx))
+            rounded = on_the_curve(reply, arrays, model.dtype)
+            self.facts.set_facts(score_facts(reply, model.d_head, longest, model.n_ctx, rounded))
         self._show_pair()
         self._show_curves()
 

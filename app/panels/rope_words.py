@@ -70,12 +70,29 @@ def scaling_text(facts: RopeFacts) -> str:
     return words
 
 
-def score_facts(reply: RopeReply, d_head: int, longest_wave: float, n_ctx: int) -> list[Fact]:
-    """The score and how it came about; the rotation as this model has it."""
+def on_the_curve(reply: RopeReply, arrays: Arrays, dtype: str) -> list[Fact]:
+    """What the model's own curve has at this distance, and why that is not the score, where rounding parts them."""
+    at = np.flatnonzero(np.asarray(arrays["distance"]) == reply.query - reply.key)
+    if dtype == "float32" or not at.size or "model" not in reply.curves:
+        return []
+    score = float(np.asarray(arrays["curve_scores"])[reply.curves.index("model"), at[0]])
+    return [
+        Fact(name=tr("on the curve"), value=tr("{score}, not rounded", score=figure(score)), tip=tr(
+            "Score and curve are both computed in float32. The score is of q and k as the run used them: the model "
+            "turns them in float32 and then rounds them to {dtype}. The curve turns the same q and k once more for "
+            "every distance and does not round them.", dtype=dtype)),
+    ]  # fmt: skip
+
+
+def score_facts(
+    reply: RopeReply, d_head: int, longest_wave: float, n_ctx: int, beside: Sequence[Fact] = ()
+) -> list[Fact]:
+    """The score and how it came about, with what stands `beside` it; the rotation as this model has it."""
     distance = reply.query - reply.key
     facts = [
         Fact(name=tr("score"), value=f"{figure(reply.raw)} × {short(reply.scale)} = {figure(reply.raw * reply.scale)}",
              voice="strong", tip=tr("q·k of the rotated vectors, times the scale 1/√d, before the mask and softmax")),
+        *beside,
         Fact(name=tr("distance"), value=_distance_text(distance), voice="text" if distance >= 0 else "amber"),
         Fact(name=tr("shift both by {n}", n=reply.shift), value=tr("changes {error}", error=_error(reply)),
              voice="green" if reply.shift_error < 1e-4 else "red",

@@ -43,7 +43,7 @@ def test_all_candidates_are_reached_and_the_options_stay_in_sight(
     qtbot.waitExposed(dock)
     qtbot.waitUntil(lambda: not bench.engine.waiting)
     panel.expected.show_reply(run.id, ExpectedReply(position=6, token=TOP[7], top=TOP, entropy=3.0))
-    options, scroll = panel.special, panel.expected.scroll
+    options, scroll = panel.special, panel.expected.scrolled
     view = dock.viewport()
     qtbot.waitUntil(lambda: scroll.isVisible() and view.rect().contains(place(options, view)))
     assert view.rect().contains(place(panel.expected, view))

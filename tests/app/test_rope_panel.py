@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage
 from PySide6.QtTest import QTest
@@ -26,7 +28,7 @@ from model.rope import RopeSpec
 from model.views.rope import rope_reply
 from tests.app.model_bench import FAMILIES, ModelBench, bench_with
 from tests.app.saving import save
-from tests.model.tiny import llama, made, model_of
+from tests.model.tiny import llama, loaded, made, model_of
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
@@ -362,3 +364,26 @@ def test_one_column_s_figures_have_as_many_digits(qtbot: QtBot, tmp_path: Path) 
     column = next(column for column in panel.table._model.columns if column.name == "λ, positions")
     assert panel.planes is not None
     assert list(column.texts) == [figure(float(v), 3) for v in panel.planes.wavelength]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_where_rounding_parts_curve_and_score_both_are_said_and_why(qtbot: QtBot, tmp_path: Path, dtype: str) -> None:
+    decoder = copy.deepcopy(llama()[1].decoder).to(getattr(torch, dtype))
+    bench, panel = shown(qtbot, tmp_path, loaded(decoder))
+    reply, arrays = expected(bench)
+    facts = {fact.name: fact for fact in panel.facts.facts}
+    if dtype == "float32":
+        assert "on the curve" not in facts
+        return
+    at = int(np.flatnonzero(arrays["distance"] == 5)[0])
+    drawn, score = float(arrays["curve_scores"][0][at]), reply.raw * reply.scale  # type: ignore[attr-defined]
+    assert drawn != pytest.approx(score, rel=1e-6)
+    # The sentence is true: what the curve turns, rounded once more, is what the run used, to the last bit.
+    rope = decoder.config.rope
+    assert rope is not None
+    for name, position in (("q", 9), ("k", 4)):
+        before, used = (torch.from_numpy(arrays[f"{name}_{when}"]).T.reshape(1, -1) for when in ("before", "after"))
+        turned = rope.rotation(torch.tensor([position]), length=17).turn(before)
+        assert torch.equal(turned.to(getattr(torch, dtype)).float(), used) and not torch.equal(turned, used)
+    assert facts["on the curve"].value == f"{figure(drawn)}, not rounded"
+    assert f"rounds them to {dtype}" in facts["on the curve"].tip
