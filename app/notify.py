@@ -44,6 +44,7 @@ class Notifier(QObject):
     """Collects what is to be said; the window shows it. `messages` keeps the last ones for the log panel."""
 
     message = Signal(object)  # str; as an object, so that Words stay what they are
+    complaint = Signal(object)
     notice = Signal(object)
     alarm = Signal(object)
     offer = Signal(object, object)  # the text, a tuple of WayOut
@@ -59,6 +60,12 @@ class Notifier(QObject):
         self.last = text
         log.info("%s", text)
         self.message.emit(text)
+
+    def complain(self, text: str) -> None:
+        """A line for the status bar in red: something was not done. It stays until it is closed or another comes."""
+        self.last = text
+        log.warning("%s", text)
+        self.complaint.emit(text)
 
     def clear(self) -> None:
         """What was said last is over: something new has begun."""

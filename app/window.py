@@ -108,6 +108,7 @@ class MainWindow(QMainWindow):
         self.keys.watch(self.windowHandle())
         self._make_bars()
         self.notify.message.connect(self._say)
+        self.notify.complaint.connect(self.status.complain)
         self.notify.notice.connect(lambda text: self.banners.notice(text, "amber"))
         self.notify.alarm.connect(lambda text: self.banners.notice(text, "red"))
         self.notify.offer.connect(lambda text, ways: self.banners.notice(text, "accent", *ways))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from app.notify import WayOut
     from app.theme import Theme
 
-MAX_NOTICES = 3  # without buttons: the oldest gives way
+MAX_NOTICES = 3  # of red ones without buttons, and of others: the oldest gives way
 MAX_CHARACTERS, MAX_TIP = 600, 4_000  # of a notice, and of its tool tip
 MAX_OFFERS = 3  # at once: the next ones wait until one of them is closed
 
@@ -45,6 +45,11 @@ class Banner(QWidget):
         self.row = row
         theme.changed.connect(self.restyle)
         self.restyle()
+
+    @property
+    def red(self) -> bool:
+        """Whether it says that something is wrong."""
+        return self._voice == "red"
 
     def say(self, text: str) -> None:
         """Shows a text; of a long one, as what a file says may be, the beginning, and the rest as a tool tip."""
@@ -171,7 +176,8 @@ class BannerBar(QToolBar):
 
     def notice(self, text: str, voice: str = "amber", *ways: WayOut) -> None:
         """A notice until it is closed, with a button for each way out, the last one the likeliest. Of those without
-        the oldest gives way; those with stay, and what was offered in the same words before is over."""
+        the oldest gives way, to a red one a red one; those with stay, and what was offered in the same words before is
+        over."""
         if ways:
             self.withdraw(text)
         elif any(banner.text == again(text) for banner in self.notices):
@@ -187,9 +193,9 @@ class BannerBar(QToolBar):
         banner.add_close(lambda: self._close(banner))
         self.notices.append(banner)
         self._column.addWidget(banner)
-        plain = [each for each in self.notices if not each.offers]
-        if len(plain) > MAX_NOTICES:
-            self._close(plain[0])
+        alike = [each for each in self.notices if not each.offers and each.red == banner.red]
+        if len(alike) > MAX_NOTICES:
+            self._close(alike[0])
         self._fit()
 
     def withdraw(self, text: str) -> None:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QStatusBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QStatusBar, QToolButton, QWidget
 
 from app.amounts import progress_amount, size
 from app.i18n import again, tr
 from app.plain import tip as plain_tip
+from app.state.check_words import check_line, check_title, nearest
 from app.widgets.busy_bar import BusyBar
 from app.widgets.elided_label import ElidedLabel
 
@@ -64,7 +65,7 @@ class StatusLine(QStatusBar):
         self.setSizeGripEnabled(False)
         self._theme = theme
         self._session: Session | None = None
-        self._said = ""
+        self._said = self._complaint = ""
         self._memory: MemoryInfo | None = None
         self._checked: tuple[SelfCheckReply | None, str] = None, ""
         holder = QWidget()
@@ -95,13 +96,19 @@ class StatusLine(QStatusBar):
             row.addWidget(label) if label is not self.engine and label is not self.check else None
         row.addWidget(self.bar)
         row.addWidget(self.cancel)
+        self.close_message = QToolButton()
+        self.close_message.setProperty("flat", True)
+        self.close_message.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.close_message.clicked.connect(lambda _checked=False: self.complain(""))
+        self.close_message.hide()
+        row.addWidget(self.close_message)
         row.addWidget(self.message, 1)
         row.addWidget(self.check)
         self.addWidget(holder, 1)
         self._progress = (self.what, self.bar, self.cancel)
         for widget in self._progress:
             widget.hide()
-        theme.changed.connect(self._fit)
+        theme.changed.connect(self._restyle)
         self._delay = QTimer(self)
         self._delay.setSingleShot(True)
         self._delay.setInterval(PROGRESS_AFTER_MS)
@@ -109,17 +116,26 @@ class StatusLine(QStatusBar):
         self._fade = QTimer(self)
         self._fade.setSingleShot(True)
         self._fade.setInterval(MESSAGE_MS)
-        self._fade.timeout.connect(lambda: self.message.setText(""))
+        self._fade.timeout.connect(lambda: self.say(""))
         self.engine.setText(tr("starting the engine"))
         self.retranslate()
 
     def retranslate(self) -> None:
         """Its words in the language in force."""
         self.cancel.setText(tr("Cancel"))
+        self.close_message.setAccessibleName(tr("Close this message"))
+        self.close_message.setToolTip(tr("Close this message"))
         self._memory, self._checked = None, (None, "")
-        if self.message.text():
-            self._show_message(again(self._said))
+        self._said, self._complaint = again(self._said), again(self._complaint)
+        self._restyle()
         self.refresh()
+
+    def _restyle(self) -> None:
+        side = self._theme.px(18)
+        self.close_message.setFixedSize(side, side)
+        self.close_message.setIcon(self._theme.icon("close", "secondary", 10))
+        self._show_message()
+        self._fit()
 
     def minimumSizeHint(self) -> QSize:
         """Nothing stops the window from being narrower than all the words."""
@@ -132,14 +148,16 @@ class StatusLine(QStatusBar):
     def _fit(self) -> None:
         """Where the width ends, whole figures give way: the model's first, then the memory, then the check. The
         engine's tool tip then says them."""
-        fixed = [self.engine, *(widget for widget in self._progress[1:] if not widget.isHidden())]
+        buttons = (*self._progress[1:], self.close_message)
+        fixed = [self.engine, *(widget for widget in buttons if not widget.isHidden())]
         taken = sum(widget.sizeHint().width() + SPACING for widget in fixed)
         taken += self.dot.width() + 2 * SIDE + self.message.minimumSizeHint().width() + MARGIN
         figures = [label for label in (self.check, self.memory, self.shape) if label.text()]
         gone: list[str] = []
         for label in figures:
             taken += label.sizeHint().width() + SPACING
-            label.setVisible(taken <= self.width() and not gone)
+            red = label is self.check and label.text().endswith("✗")  # numbers that are wrong are said at any width
+            label.setVisible(red or (taken <= self.width() and not gone))
             if label.isHidden():
                 gone.append(label.text())
         self.engine.setToolTip(plain_tip("\n".join([self.engine.text(), *reversed(gone)]) if gone else ""))
@@ -159,14 +177,23 @@ class StatusLine(QStatusBar):
             self._commands.run("run.stop")
 
     def say(self, text: str) -> None:
-        """The last message; it fades after a while."""
+        """The last message; it fades after a while. Where something is complained of, it is said once that is read."""
         self._said = text
-        self._show_message(text)
-        self._fade.start()
+        self._show_message()
+        self._fade.start() if text else self._fade.stop()
 
-    def _show_message(self, text: str) -> None:
+    def complain(self, text: str) -> None:
+        """Something was not done: in red until it is closed or another comes."""
+        self._complaint = text
+        self._show_message()
+        self._fit()
+
+    def _show_message(self) -> None:
+        text = self._complaint or self._said
+        self.message.setStyleSheet(f"color: {self._theme.palette.red.name()}" if self._complaint else "")
         self.message.setText(text)
         self.message.setToolTip(plain_tip(text))
+        self.close_message.setVisible(bool(self._complaint))
 
     def refresh(self) -> None:
         """Reads everything again."""
@@ -219,13 +246,12 @@ class StatusLine(QStatusBar):
         if not reply or not reply.rows:
             self.check.setText("")
             return
-        worst = max(reply.rows, key=lambda row: row.error / row.bound if row.bound else row.error)
-        failed = [row for row in reply.rows if not row.ok]
-        self.check.setText(tr("self-check {error}", error=f"{worst.error:.1e}") + (" ✗" if failed else ""))
-        self.check.setStyleSheet(f"color: {red}" if failed else "")
-        self.check.setToolTip(
-            "\n".join(f"{r.title}: {r.error:.2e} ≤ {r.bound:.1e}  {'✓' if r.ok else '✗'}" for r in reply.rows)
-        )
+        worst = nearest(reply.rows)
+        self.check.setText(check_line(worst))
+        self.check.setStyleSheet("" if worst.ok else f"color: {red}")
+        told = tr("Of all checks this one came nearest to its bound:") if worst.ok else tr("This check does not hold:")
+        rows = (f"{check_title(r)}: {r.error:.2e} {'≤' if r.ok else '>'} {r.bound:.1e}" for r in reply.rows)
+        self.check.setToolTip(plain_tip("\n".join([f"{told} {check_title(worst)}", *rows])))
 
     def _show_progress(self) -> None:
         told = self._told(self._session) if self._session is not None else None

@@ -331,7 +331,7 @@ class TokenView(QWidget):
                 self._set_missing(text)
 
         def failed(error: ErrorInfo) -> None:
-            self._ctx.notify.say(error.message)
+            self._ctx.notify.complain(error.message)
 
         message = GetDistribution(node=session.current_node, settings=session.sampler, top=1, search=text)
         self._panel.ask(message, found, slot="find", on_error=failed)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from app.amounts import tokens
 from app.i18n import tr
 from app.panels.feed_forward_words import activation_name
+from app.state.check_words import check_title
 from app.widgets.fact_table import Cell, Column, Row
 from app.widgets.units import amount
 
@@ -282,18 +283,3 @@ def check_rows(rows: tuple[CheckRow, ...]) -> list[Row]:
         )
         for row in rows
     ]  # fmt: skip
-
-
-def check_title(row: CheckRow) -> str:
-    """A check as the panel names it; one it does not know, as the engine does."""
-    return {
-        "captured": tr("captured logits = not captured"),
-        "cached": tr("cached decode = one forward pass"),
-        "fused": tr("fused = explicit attention"),
-        "shown": tr("weights·V·W_o = layer's output"),
-        "sums": tr("rows of weights sum to 1"),
-        "rope": tr("RoPE: shift both, same q·k"),
-        "sampler": tr("sampler = plain reference"),
-        "blocks": tr("block(stored) = next stream"),
-        "keys": tr("stored q, k, v = made again"),
-    }.get(row.name, row.title)

@@ -220,7 +220,7 @@ class SamplingPanel(Panel):
         try:
             self.ctx.session.set_sampler(**{name: value})
         except BadValueError as error:
-            self.ctx.notify.say(str(error))
+            self.ctx.notify.complain(str(error))
             self.rows[name].set_value(getattr(self.ctx.session.sampler, name))
 
     def _branch_row(self, row: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from pytestqt.qtbot import QtBot
 from app import i18n
 from app.main import Application
 from app.notify import WayOut
+from app.state.check_words import nearest
+from model.protocol.engine_requests import CheckRow, SelfCheckReply
 from tests.app.shell import close_window, open_window
 
 
@@ -105,3 +108,65 @@ def test_what_was_told_and_offered_outlives_another_language(application: Applic
     [button] = [each for each in banners.notices[2].findChildren(QPushButton) if each.text() == "Go"]
     button.click()
     assert ran == ["gone"] and [each.text for each in banners.notices] == ["told", "warned"]
+
+
+def test_a_red_notice_is_not_pushed_out_by_others(application: Application) -> None:
+    banners = application.window.banners
+    application.notify.warn("wrong")
+    for number in range(4):
+        application.notify.tell(f"told {number}")
+    assert [banner.text for banner in banners.notices] == ["wrong", "told 1", "told 2", "told 3"]
+    for number in range(3):
+        application.notify.warn(f"wrong {number}")
+    assert [banner.text for banner in banners.notices if banner.red] == ["wrong 0", "wrong 1", "wrong 2"]
+
+
+def test_what_is_complained_of_stays_in_the_status_bar_until_it_is_closed_or_another_comes(
+    application: Application, qtbot: QtBot
+) -> None:
+    notify, status = application.notify, application.window.status
+    red = application.theme.palette.red.name()
+    notify.say("hint")
+    assert status.message.text() == "hint" and not status.close_message.isVisible()
+    notify.complain("this went wrong")
+    notify.say("another hint")
+    notify.clear()
+    notify.say("a last hint")
+    assert status.message.text() == "this went wrong" and red in status.message.styleSheet()
+    status._fade.timeout.emit()
+    assert status.message.text() == "this went wrong"
+    notify.complain("that went wrong")
+    notify.say("still said")
+    assert status.message.text() == "that went wrong"
+    assert status.close_message.isVisible() and status.close_message.accessibleName() == "Close this message"
+    QTest.mouseClick(status.close_message, Qt.MouseButton.LeftButton)
+    assert status.message.text() == "still said" and not status.message.styleSheet()
+    assert not status.close_message.isVisible()
+    status._fade.timeout.emit()
+    assert status.message.text() == ""
+
+
+def check(name: str, error: float, bound: float, *, ok: bool = True) -> CheckRow:
+    return CheckRow(name=name, title=name, ok=ok, error=error, bound=bound)
+
+
+def test_the_self_check_in_the_status_bar_names_the_one_nearest_to_its_bound(
+    application: Application, qtbot: QtBot
+) -> None:
+    assert application.ctx is not None
+    session, status = application.ctx.session, application.window.status
+    large, near = check("blocks", 9e-5, 1e-3), check("rope", 8e-7, 1e-6)
+    session.facts.take_check(SelfCheckReply(rows=(check("captured", 0, 0), large, near)))
+    qtbot.waitUntil(lambda: status.check.text() == "self-check: RoPE shift 8.0e-07 ≤ 1e-06")
+    assert status.check.toolTip().splitlines()[0] == (
+        "Of all checks this one came nearest to its bound: RoPE: shift both, same q·k"
+    )
+    session.facts.take_check(SelfCheckReply(rows=(near, check("sums", 2e-4, 1e-4, ok=False), large)))
+    qtbot.waitUntil(lambda: status.check.text() == "self-check: sums of weights 2.0e-04 > 1e-04 ✗")
+    application.window.resize(720, 480)
+    qtbot.wait(50)
+    status._fit()
+    assert status.check.isVisible()  # wrong numbers are said however little room there is
+    session.facts.take_check(SelfCheckReply(rows=(near, check("keys", math.nan, 0, ok=False))))
+    qtbot.waitUntil(lambda: status.check.text().startswith("self-check: stored q, k, v nan"))
+    assert nearest((check("captured", 1e-9, 0), near)).name == "captured"
