@@ -38,9 +38,10 @@ LEAST_LINES, LINES_SHARE, STACK_GAIN = 200, 0.32, 1.15
 larger for the lines to go there."""
 UNDER, BESIDE = 150, 180
 """Px of height the lines need under the matrix, and of width beside it."""
+INSIDE, UNDER_INSIDE = 166, 132
+"""The same in the place that pinned matrices leave over, which stays empty else."""
 WIDE, UNDER_WIDE = 540, 104
-"""Px of width from which what pinned matrices leave over has the words over a row on one line, and of height the lines
-need there."""
+"""Px of width from which that place has the words over a row on one line, and of height the lines need there."""
 HELP = (
     "Each row is a query: the token that is being computed. Each column is a key: a token it may read. A cell is how "
     "much of the key's value the query takes in this head.\n\n"
@@ -351,10 +352,10 @@ class AttentionPanel(Panel):
         """Lines that have no place else go where pinned matrices leave one over, or from there."""
         px, free, lines = self.ctx.theme.px, self._maps.free, self.side.lines
         wide = free.width() >= px(WIDE)
-        roomy = free.width() >= px(BESIDE) and free.height() >= px(UNDER_WIDE if wide else UNDER)
+        roomy = free.width() >= px(INSIDE) and free.height() >= px(UNDER_WIDE if wide else UNDER_INSIDE)
         inside = allowed and bool(self.pinned) and roomy
         if inside:
-            self.side.set_split(split=True, wide=wide)
+            self.side.set_split(split=True, wide=wide, low=not wide and free.height() < px(UNDER))
             if not self._inside:
                 lines.setParent(self._maps)
                 lines.show()

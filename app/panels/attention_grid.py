@@ -88,6 +88,8 @@ class MapGrid(QWidget):
         columns, options, *_ = self._best(self.size())
         rows, shared = -(-len(self._views) // columns), self.shares_key
         size = _room(self._left_by_key(self.size()), rows, columns)
+        if columns == 1 < rows:
+            size.setWidth(self._narrowest(size, options))
         brief, nameless = (
             any(view.title_width(options, brief=brief, shared=shared) > size.width() for view in self._views)
             for brief in (False, True)
@@ -156,10 +158,28 @@ class MapGrid(QWidget):
         if last:
             x = last * (size.width() + GAP)
             return QRect(x, self._views[-1].y(), columns * (size.width() + GAP) - GAP - x, size.height())
+        if columns == 1 < len(self._views):
+            x = size.width() + GAP
+            return QRect(x, 0, self.width() - x, self._left_by_key(self.size()).height())
         if len(self._views) < 2 or columns < len(self._views):
             return QRect()
         used = max(view.bottom() for view in self._views) + ROW_GAP
         return QRect(0, used, self.width(), max(size.height() - used, 0))
+
+    def _narrowest(self, size: QSize, options: Options) -> int:
+        """Px of width in which one of several, under one another, is as large and whole as in that size."""
+        named, shared = replace(options, line_named=not self._has_key), self.shares_key
+
+        def fit(width: int) -> tuple[float, float]:
+            room = QSize(width, size.height())
+            return self._worth_of(room, named, shared=shared)
+
+        few, enough = 1, size.width()
+        best = fit(enough)
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (few, middle) if fit(middle) == best else (middle, enough)
+        return enough
 
     def _on_bar(self) -> None:
         if self.shares_key != self.key.barred:
@@ -204,7 +224,10 @@ class MapGrid(QWidget):
 
     def _worth(self, room: QSize, columns: int, options: Options, *, shared: bool) -> tuple[float, float]:
         """What so many columns are worth, and px of a matrix's side in them."""
-        size = _room(room, -(-len(self._views) // columns), columns)
+        return self._worth_of(_room(room, -(-len(self._views) // columns), columns), options, shared=shared)
+
+    def _worth_of(self, size: QSize, options: Options, *, shared: bool) -> tuple[float, float]:
+        """What one is worth in a size, and px of its side."""
         fit = self._views[0].fit_in(size, options, shared=shared)
         over = COUNTED if not options.tokens_over or fit.every > OFTEN else 1.0 if fit.cols_whole else CUT_OVER
         said = NAMELESS if options.readout and not self._tells(options, size) else 1.0

@@ -136,11 +136,13 @@ class SideView(QWidget):
         self.sort.setChecked(before.sort.isChecked())
         self.show_heads_table(shown=before.heads_as_table)
 
-    def set_split(self, *, split: bool, wide: bool = False) -> None:
+    def set_split(self, *, split: bool, wide: bool = False, low: bool = False) -> None:
         """Gives the lines away, to be put elsewhere by the owner, or takes them back. `wide`: to where the words over a
-        row stand on one line."""
+        row stand on one line; `low`: to where they would leave the row no room, and just name the query."""
         self._row_line.setDirection(QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom)
         self._row_line.setSpacing(APART if wide else 2)
+        for words in (self.row_entropy, self.row_unscaled):
+            words.setVisible(not low)
         if split == self.split:
             return
         self.split = split
