@@ -98,10 +98,23 @@ class Sheets:
         _show(StepsDialog(self._window.theme, self._window.settings, take, self._window))
 
     def save_layout(self, take: Callable[[str], None]) -> None:
-        """A name for the layout."""
-        from app.dialogs.ask import NameDialog  # noqa: PLC0415
+        """A name for the layout; one that another has is asked about."""
+        from app.dialogs.ask import ConfirmDialog, NameDialog  # noqa: PLC0415
 
-        _show(NameDialog(self._window.theme, tr("Save the layout"), tr("Name"), take, self._window))
+        theme, title = self._window.theme, tr("Save the layout")
+
+        def look(name: str) -> None:
+            if name not in self._window.settings.values.layouts:
+                take(name)
+                return
+            sentence = tr("There is a layout called {name}.", name=name)
+            box = ConfirmDialog(
+                theme, sentence, keep=tr("Cancel"), action=tr("Replace"), title=title, parent=self._window
+            )
+            box.accepted.connect(lambda: take(name))
+            _show(box)
+
+        _show(NameDialog(theme, title, tr("Name"), look, self._window))
 
     def about(self) -> None:
         """What this is."""

@@ -309,7 +309,8 @@ class Panel(QWidget):
                 self._empty.show()
                 self._empty.raise_()
             if failed is not None and not missing and not self.unserved:
-                self._empty.show_text("warning", failed.message, action=tr("Try again"), run=self._try_again)
+                icon = "info" if failed.code == "stopped" else "warning"  # a person did that
+                self._empty.show_text(icon, failed.message, action=tr("Try again"), run=self._try_again)
             else:
                 to_come = TO_COME.get(self.panel_id, NOTHING)
                 show_waiting(self._empty, session, leads=self.leads(), to_come=to_come)

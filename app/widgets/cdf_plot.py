@@ -35,7 +35,7 @@ class CdfPlot(QWidget):
         self._theme = theme
         self._cdf: NDArray[np.float64] = np.empty(0)
         self._tokens: NDArray[np.int64] = np.empty(0, np.int64)
-        self._draw, self._pick = 0.0, 0
+        self._draw, self._pick, self._label = 0.0, 0, ""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.setAccessibleName(tr("Cumulative distribution and the draw"))
         theme.changed.connect(self.update)
@@ -45,7 +45,7 @@ class CdfPlot(QWidget):
     ) -> None:
         """`cdf`: cumulative probabilities after so many kept tokens, in candidate order, as the ascending `tokens` say;
         `draw` falls on the token `label`, which `place` of them stand before."""
-        self._cdf, self._tokens, self._draw = cdf, tokens, draw
+        self._cdf, self._tokens, self._draw, self._label = cdf, tokens, draw, label
         self._pick = int(np.searchsorted(tokens, place, side="right"))
         words = tr(
             "draw u = {draw}, would pick {token}, number {place} of {kept} kept tokens",
@@ -110,13 +110,15 @@ class CdfPlot(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPolyline(staircase(plot, edges, tops))
         self._paint_draw(painter, plot, edges)
+        if self.kept == 1:
+            self._paint_name(painter)
         self._paint_ranks(painter, plot, metrics)
 
     def _paint_pick(
         self, painter: QPainter, plot: QRectF, edges: NDArray[np.float64], tops: NDArray[np.float64]
     ) -> None:
-        if not 0 <= self._pick < len(self._cdf):
-            return
+        if self.kept == 1 or not 0 <= self._pick < len(self._cdf):
+            return  # one step from 0 to 1 over the whole width: filled, it would be a slab
         below = tops[self._pick - 1] if self._pick else plot.bottom()
         left, right = edges[self._pick], max(edges[self._pick + 1], edges[self._pick] + 2)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -126,18 +128,33 @@ class CdfPlot(QWidget):
     def _paint_draw(self, painter: QPainter, plot: QRectF, edges: NDArray[np.float64]) -> None:
         colours = self._theme.palette
         y = plot.bottom() - self._draw * plot.height()
-        x = float(edges[self._pick]) if 0 <= self._pick < len(self._cdf) else plot.right()
+        x = float(edges[self._pick]) if self.kept > 1 and 0 <= self._pick < len(self._cdf) else plot.right()
         painter.setPen(QPen(colours.amber, 1, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(plot.left(), y), QPointF(x, y))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colours.amber)
-        if 0 <= self._pick < len(self._cdf) and edges[self._pick + 1] - x < NARROW:
+        if self.kept > 1 and 0 <= self._pick < len(self._cdf) and edges[self._pick + 1] - x < NARROW:
             painter.drawEllipse(QPointF((x + edges[self._pick + 1]) / 2, y), DOT, DOT)
         painter.drawPolygon(
             QPolygonF(
                 [QPointF(plot.left() - MARK, y - 3.5), QPointF(plot.left() - MARK, y + 3.5), QPointF(plot.left(), y)]
             )
         )
+
+    def name_rect(self) -> QRectF:
+        """Where the one token that is kept is named: beside the line of the draw, where there is more room."""
+        plot, high = self.plot_rect(), QFontMetricsF(self._theme.font("mono_small")).height()
+        y = plot.bottom() - self._draw * plot.height()
+        top = y - high - 1 if y - plot.top() > plot.bottom() - y else y + 1
+        return QRectF(plot.left() + 6, top, plot.width() - 12, high)
+
+    def _paint_name(self, painter: QPainter) -> None:
+        font, place = self._theme.font("mono_small"), self.name_rect()
+        painter.setFont(font)
+        painter.setPen(self._theme.palette.amber)
+        name = QFontMetricsF(font).elidedText(self._label, Qt.TextElideMode.ElideRight, place.width())
+        painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter, name)
+        painter.setFont(self._theme.font("hint"))
 
     def _paint_ranks(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
         painter.setPen(self._theme.palette.secondary)

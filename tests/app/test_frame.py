@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QDialogButtonBox, QLineEdit, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.dialogs.ask import AskDialog, NameDialog
+from app.dialogs.ask import AskDialog, ConfirmDialog, NameDialog
 from app.dialogs.preferences import PreferencesDialog
 from app.frame.pages import Choice
 from app.main import Application
@@ -147,6 +147,25 @@ def test_a_layout_is_asked_for_by_name_and_kept(application: Application, qtbot:
     QTest.keyClicks(dialog.edit, " mine ")
     QTest.keyClick(dialog.edit, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "mine" in application.settings.values.layouts)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_layout_of_a_name_there_is_already_is_replaced_only_where_that_is_chosen(
+    application: Application, qtbot: QtBot, *, replace: bool
+) -> None:
+    window = application.window
+    application.settings.update(layouts={"mine": "before"})
+    window.save_layout_as()
+    [dialog] = [d for d in window.findChildren(NameDialog) if d.isVisible()]
+    QTest.keyClicks(dialog.edit, "mine")
+    QTest.keyClick(dialog.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(ConfirmDialog)))
+    [box] = [d for d in window.findChildren(ConfirmDialog) if d.isVisible()]
+    assert box.sentence.text() == "There is a layout called mine." and box.keep.isDefault()
+    assert (box.keep.text(), box.go.text()) == ("Cancel", "Replace")
+    QTest.mouseClick(box.go if replace else box.keep, Qt.MouseButton.LeftButton)
+    assert application.settings.values.layouts == {"mine": window.layout_text() if replace else "before"}
+    assert window.layout_text() != "before"
 
 
 def test_dialogs_have_buttons_of_the_theme_with_one_primary(application: Application) -> None:

@@ -108,6 +108,7 @@ def test_a_view_that_was_stopped_says_so_and_is_asked_for_again_on_request(qtbot
         task.cancel()
     assert panel._empty is not None and panel._empty.isVisible()
     assert panel._empty.sentence.text() == "Stopped: Computing: KV cache"
+    assert panel._empty._icon == "info", "no warning: a person did that"
     qtbot.wait(60)
     assert len(bench.engine.asked_of(GetKv)) == asked
     bench.engine.held = False

@@ -238,6 +238,11 @@ def test_a_short_bar_has_square_ends(qtbot: QtBot, theme: Theme) -> None:
     assert len(solid) >= 5
 
 
+def _tinge(colour: QColor) -> int:
+    """How much bluer than red it is: the accent is above 0, amber below."""
+    return colour.blue() - colour.red()
+
+
 def _near(one: QColor, other: QColor) -> bool:
     return max(abs(one.red() - other.red()), abs(one.green() - other.green()), abs(one.blue() - other.blue())) < 12
 
@@ -288,6 +293,31 @@ def test_the_curve_ends_at_one_and_the_draws_line_ends_on_it(qtbot: QtBot, theme
     assert is_(theme.palette.accent, x, y, 6), "the curve there"
     assert is_(theme.palette.amber, x - 6, y) or is_(theme.palette.amber, x - 10, y), "the dashed line up to it"
     assert is_(theme.palette.accent, rect.right() - 1, rect.top())
+
+
+@pytest.mark.parametrize(("draw", "height"), [(0.015, 92), (0.95, 92), (0.4, 52)])
+def test_one_kept_token_is_a_line_at_one_with_the_draw_and_its_name_and_no_slab(
+    qtbot: QtBot, theme: Theme, draw: float, height: int
+) -> None:
+    plot = CdfPlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(240, height)
+    plot.set_cdf(np.array([1.0]), np.array([1]), draw=draw, place=0, label="·sentence")
+    rect, picture = plot.plot_rect(), plot.grab().toImage()
+    level, y = round(rect.top()), rect.bottom() - draw * rect.height()
+    blue = [max(_tinge(picture.pixelColor(x, level + d)) for d in (-1, 0, 1)) for x in range(80, 200, 20)]
+    assert min(blue) > 60, "the line at 1"
+    dashes = [min(_tinge(picture.pixelColor(x, round(y) + d)) for d in (-1, 0, 1)) < -60 for x in range(60, 220)]
+    assert 0.3 < np.mean(dashes) < 0.95, "the draw's line across"
+    inside = [(x, y) for x in range(round(rect.left()) + 3, round(rect.right()) - 3)
+              for y in range(round(rect.top()) + 3, round(rect.bottom()) - 2)]  # fmt: skip
+    ink = np.mean([_tinge(picture.pixelColor(*place)) < -60 for place in inside])
+    assert 0.002 < ink < 0.15, "a line and a name, not a slab"
+    name = plot.name_rect()
+    assert rect.top() <= name.top() and name.bottom() <= rect.bottom()
+    plot.set_cdf(np.array([1.0]), np.array([1]), draw=draw, place=0, label="")
+    bare = plot.grab().toImage()
+    assert picture.copy(name.toAlignedRect()) != bare.copy(name.toAlignedRect()), "the name is drawn"
 
 
 def test_a_narrow_row_keeps_a_slider_to_travel_and_a_reset_for_what_was_changed(qtbot: QtBot, theme: Theme) -> None:
