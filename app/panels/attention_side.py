@@ -287,7 +287,7 @@ class SideView(QWidget):
             self.stopped.forget()
             return
         n, seen = self.grid.drawn()
-        texts = [tr("Stopped at {n} of {all} layers", n=n, all=seen), tr("{n} of {all} layers", n=n, all=seen)]
+        texts = [tr("Stopped at {n} of {all} layers", n=n, all=seen), tr("Stopped: {n} of {all}", n=n, all=seen)]
         if n == seen:  # smaller pictures, of before a change of size
             texts = [tr("Stopped: drawn coarsely")]
         self.stopped.say(texts, tr("Draw the layers that are missing"))

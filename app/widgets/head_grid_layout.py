@@ -174,9 +174,10 @@ def by_layer(
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
     pitch, least = (height - header - 1) / max(n_layers, 1), max(ROOMY, line - gap)
     fits = math.floor(pitch - gap) >= least
-    dense = not fits and min(across, pitch - THIN_GAP) >= DENSE and math.floor(pitch) >= line
+    thin = math.floor((height - header) / max(n_layers, 1)) - THIN_GAP
+    dense = not fits and min(across, thin) >= DENSE and thin + THIN_GAP >= line
     apart = THIN_GAP if dense else gap
-    down = pitch - apart if fits or dense else max(SCROLLED, least)
+    down = thin if dense else pitch - apart if fits else max(SCROLLED, least)
     side, stacks = math.floor(min(max(min(across, down), LEAST), MOST)), 1
     for count in range(2, n_layers + 1):
         room = (width - (count - 1) * STACK_GAP) / count

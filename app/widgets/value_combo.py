@@ -95,6 +95,7 @@ class ValueCombo(QComboBox):
     def set_compact(self) -> None:
         """Two px lower than others, where height is dear."""
         self._height = 26
+        self.setProperty("compact", True)
         self._restyle()
 
     def set_brief(self, brief: bool) -> None:

@@ -20,9 +20,9 @@ DEFAULT = (30, 9, 3)
 """Layers, heads and KV heads of the default model."""
 
 
-def panel_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> tuple[int, int]:
+def panel_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot, language: str) -> tuple[int, int]:
     """Of the attention panel in a window of 1400 × 900 px, laid out as at the first start."""
-    application = open_window(tmp_path / "config", monkeypatch, qtbot)
+    application = open_window(tmp_path / "config", monkeypatch, qtbot, language=language)
     application.window.resize(1400, 900)
     [panel] = application.window.findChildren(AttentionPanel)
     qtbot.waitUntil(lambda: application.window.width() == 1400 and panel.isVisible())
@@ -32,16 +32,19 @@ def panel_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) ->
     return size
 
 
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
 def test_every_head_of_every_layer_is_in_sight_at_1400_by_900(
-    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str
 ) -> None:
-    size = panel_size(tmp_path, monkeypatch, qtbot)
+    size = panel_size(tmp_path, monkeypatch, qtbot, language)
     assert size[0] > 700 and size[1] > 480
     bench = Bench(tmp_path, Theme("dark"), model_info(*DEFAULT))
     panel = shown(qtbot, bench, size)
+    panel.setStyleSheet(bench.ctx.theme.style_sheet())  # a box is as high as this says
     bench.run(19, 7)
     settled(qtbot, panel, bench)
     grid, side = panel.side.grid, panel.side
+    assert side.metric_box.height() == panel.controls.layer.height() - 2, "height is dear there"
     for measure in ("", "entropy", "distance", "previous", ""):
         side.metric_box.set_key(measure)
         side.metric_box.keyChosen.emit(measure)
