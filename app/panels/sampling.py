@@ -162,6 +162,9 @@ class SamplingPanel(Panel):
             self.rows["top_k"].set_mapping(top_k_mapping(session.model.d_vocab))
         for name, row in self.rows.items():
             row.set_value(getattr(session.sampler, name))
+        last = session.nodes.get(session.current_node)
+        for name, row in self.rows.items():  # one chosen by hand was made with none of them
+            row.set_used(None if last is None or last.forced else getattr(last.settings, name))
         reply = session.distribution
         self.set_unserved(unserved=session.sampling.unserved)
         if reply is not None and changes & {Topic.DISTRIBUTION, Topic.RUN, Topic.SAMPLER}:

@@ -53,6 +53,8 @@ class TravelSlider(QSlider):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._theme = theme
+        self.mark: float | None = None
+        """A second place on it, 0 … 1, that can't be moved."""
         self.setRange(0, TRAVEL)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -110,12 +112,22 @@ class TravelSlider(QSlider):
         painter.drawRoundedRect(
             QRectF(handle / 2, middle - 2 * grown, at - handle / 2, 4 * grown), 2 * grown, 2 * grown
         )
+        if self.mark is not None:
+            painter.setBrush(colours.amber)
+            painter.drawRect(self.mark_rect())
+            painter.setBrush(colours.accent)
         if self.hasFocus():
             painter.setOpacity(0.35)
             painter.drawEllipse(QRectF(at - 9 * grown, middle - 9 * grown, 18 * grown, 18 * grown))
             painter.setOpacity(1)
         painter.setBrush(colours.knob)
         painter.drawEllipse(QRectF(at - handle / 2, middle - handle / 2, handle, handle))
+
+    def mark_rect(self) -> QRectF:
+        """Where the mark is drawn."""
+        grown, span = self._theme.text_scale, self.width() - self._handle
+        at = self._handle / 2 + span * (self.mark or 0.0)
+        return QRectF(at - grown, self.height() / 2 - 7 * grown, 2 * grown, 14 * grown)
 
     @property
     def _handle(self) -> int:
@@ -168,6 +180,8 @@ class SliderRow(QWidget):
         self._box.edited.connect(self._choose)
         self._reset.clicked.connect(lambda: self._choose(self._mapping.default))
         self._value: Number = mapping.default
+        self._used: Number | None = None
+        self._tip = tip
         theme.changed.connect(self._restyle)
         self._restyle()
         self.set_value(mapping.default)
@@ -184,7 +198,28 @@ class SliderRow(QWidget):
         self._reset.setVisible(not is_default)
         self._box.set_value(value)
         self._fit_box()
-        self._slider.setAccessibleDescription(self._box.text_of(value))
+        self._show_used()
+
+    def set_used(self, value: Number | None) -> None:
+        """What the last token was made with, marked on the slider where it is another value than the slider's."""
+        if value != self._used:
+            self._used = value
+            self._show_used()
+
+    def _show_used(self) -> None:
+        """Mark, tip and what is read out."""
+        used, told = self._used, [self._box.text_of(self._value)]
+        apart = used is not None and used != self._value
+        mark = self._mapping.travel(used) if apart and used is not None else None
+        words = ""
+        if mark is not None and used is not None:
+            words = tr("Amber: the last token was made with {value}", value=self._box.text_of(used))
+            told.append(words)
+        if mark != self._slider.mark:
+            self._slider.mark = mark
+            self._slider.update()
+        self.setToolTip("\n".join(filter(None, (self._tip, words))))
+        self._slider.setAccessibleDescription(" · ".join(told))
 
     def set_mapping(self, mapping: Mapping) -> None:
         """Another range or default, as when a model with another vocabulary is opened."""
@@ -201,6 +236,7 @@ class SliderRow(QWidget):
     def set_label(self, label: str, tip: str = "") -> None:
         """The label, and the name every part is read out by."""
         self._label.setText(label)
+        self._tip = tip
         self.setToolTip(tip)
         self._slider.setAccessibleName(label)
         self._box.setAccessibleName(label)

@@ -12,8 +12,10 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.sampling import SamplingPanel
 from app.session import Session
+from app.state.example import show_example
 from app.theme import Theme
 from app.widgets.candidate_table import BAR, TOKEN
+from app.widgets.slider_row import TravelSlider
 from tests.app.model_bench import ModelBench
 from tests.model.tiny import made, random_ids
 
@@ -113,3 +115,37 @@ def test_a_step_that_took_another_token_than_these_settings_pick_says_which(
         text = panel.draw.text()
         assert ("the run took ·taken" in text) == told
         assert not told or ("(greedy)" if temperature == 0 else "(T 0.7)") in text
+
+
+def test_sliders_mark_what_the_last_token_was_made_with(qtbot: QtBot, tmp_path: Path) -> None:
+    """The steps of the bench are greedy, as those that a first start begins with; the sliders stand at 0.80."""
+    panel, bench = shown(qtbot, tmp_path)
+    row = panel.rows["temperature"]
+    slider = row.findChild(TravelSlider)
+    assert slider is not None and (bench.session.sampler.temperature, slider.mark) == (0.8, 0.0)
+    assert "the last token was made with 0.00" in row.toolTip()
+    assert "the last token was made with 0.00" in slider.accessibleDescription()
+    assert all(
+        other.findChild(TravelSlider).mark is None for name, other in panel.rows.items() if name != "temperature"
+    )  # type: ignore[union-attr]
+    place, amber = slider.mark_rect().center().toPoint(), panel.ctx.theme.palette.amber
+    marked = slider.grab().toImage().pixelColor(place.x(), 3)
+    assert abs(marked.red() - amber.red()) + abs(marked.blue() - amber.blue()) < 120
+    bench.session.set_sampler(temperature=0.0)
+    qtbot.waitUntil(lambda: slider.mark is None)  # the slider itself stands there
+    assert "made with" not in row.toolTip() + slider.accessibleDescription()
+    bench.session.set_sampler(temperature=1.5, top_k=3)
+    qtbot.waitUntil(lambda: slider.mark == 0.0)
+    top_k = panel.rows["top_k"].findChild(TravelSlider)
+    assert top_k is not None and top_k.mark is not None
+    bench.run(random_ids(12, seed=2), 0)
+    qtbot.waitUntil(lambda: slider.mark is None)  # nothing of this run was made yet
+
+
+def test_the_example_s_greedy_steps_are_told(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, bench = shown(qtbot, tmp_path)
+    monkeypatch.setattr(Session, "can_run", property(lambda _self: True))
+    bench.engine.held = True
+    bench.session.set_prompt("1 2 3")
+    show_example(bench.session)
+    assert "temperature 0" in bench.notify.last
