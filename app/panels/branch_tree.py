@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LANE, DOT, MARGIN = 16, 3.5, 8
 MAX_LANES = 8
-LOW_LANE, LEAST_HEIGHT, MOST_HEIGHT = 6, 20, 26
+LOW_LANE, LEAST_HEIGHT, MOST_HEIGHT = 6, 20, 24
 """Px of a lane, and of all of them, where the tree stands in a line of text."""
 
 
@@ -166,9 +166,7 @@ class BranchTree(QWidget):
     @property
     def _lane(self) -> float:
         """Px from one lane to the next."""
-        if not self._low:
-            return self._theme.px(LANE)
-        return min((self.height() - 4) / self.lanes, self._theme.px(LANE))
+        return min((self.height() - (4 if self._low else 6)) / self.lanes, self._theme.px(LANE))
 
     @property
     def _gap(self) -> float:

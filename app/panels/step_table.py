@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 STEP, TOKEN, P, ENTROPY, MS = range(5)
-HEADER, ROW = 22, 19
+HEADER, LOW_HEADER, ROW = 22, 15, 19
 PADDING = 3
 TOKEN_LEAST = 50
 """Px at 100 % text, six letters, the token has before the entropy, which the curve shows too, gives way."""
@@ -136,6 +136,7 @@ class StepTable(QTableView):
         self._model = StepModel(self)
         self.setModel(self._model)
         self.setItemDelegate(_StepDelegate(theme, self, padding=PADDING))
+        self._header = HEADER
         self.hovered: int | None = None
         dress_table(self, theme, fills=False)
         self.setVerticalScrollMode(QTableView.ScrollMode.ScrollPerItem)  # a row is never half seen under the header
@@ -157,6 +158,13 @@ class StepTable(QTableView):
             self.executeDelayedItemsLayout()  # else the scroll bar ends where the rows ended before these came
             self.selectRow(at)
             self.scrollTo(self._model.index(at, STEP))
+
+    def set_low(self, *, low: bool) -> None:
+        """Whether the titles have no more room than they need."""
+        header = LOW_HEADER if low else HEADER
+        if header != self._header:
+            self._header = header
+            self._fit()
 
     def set_hovered(self, step: int | None) -> None:
         """The step whose token is pointed at, here or elsewhere; its row is lit. Emits nothing."""
@@ -197,8 +205,8 @@ class StepTable(QTableView):
             self.stepChosen.emit(self._model.rows[row].node)
 
     def _fit(self) -> None:
-        self.setMinimumHeight(self._theme.px(HEADER + 2 * ROW))
-        whole_rows(self, header=self._theme.px(HEADER), row=self._theme.px(ROW))
+        self.setMinimumHeight(self._theme.px(self._header + 2 * ROW))
+        whole_rows(self, header=self._theme.px(self._header), row=self._theme.px(ROW))
         metrics, hint = QFontMetrics(self._theme.font("table")), QFontMetrics(self._theme.font("hint"))
         rows = self._model.rows
         slowest = max((_text(row, MS) for row in rows), key=len, default="")

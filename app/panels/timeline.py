@@ -15,7 +15,7 @@ from app.panels.base import Changes, Need, Panel
 from app.panels.branch_tree import BranchTree
 from app.panels.curves import curves
 from app.panels.run_tables import step_table, token_table
-from app.panels.step_table import HEADER, ROW, StepRow, StepTable
+from app.panels.step_table import HEADER, LOW_HEADER, ROW, StepRow, StepTable
 from app.session import Topic
 from app.state.under_way import Phase
 from app.widgets.curve_plot import LEGEND_APART, CurvePlot, Series
@@ -33,11 +33,15 @@ if TYPE_CHECKING:
 ROOMY = 260
 """Px of curve and table from which on the curve is high."""
 CURVE, CURVE_LOW, CURVE_LEAST = 112, 58, 54
+FAIR = 50
+"""Px of the plot at any size of text, which the branches leave it while the table has its least rows."""
 LEAST_ROWS = 5
 """Of the table, before the curve is low and the branches stand in the line of steps."""
 TREE_LEAST = 120
 """Px at 100 % text that the branches keep in the line of steps, or which of them it is stands in a tool tip only."""
 TOP, BOTTOM = 6, 6
+GAP, LOW_GAP = 4, 2
+"""Px between curve, line of steps and table; and where the branches stand in that line."""
 LINE = 17
 """Px at 100 % text of the line of steps where it is the legend's too."""
 BRIEF = "00 / 00"
@@ -107,8 +111,8 @@ class TimelinePanel(Panel):
         self._restyle()
         sides = self.body.contentsMargins()
         self.body.setContentsMargins(sides.left(), TOP, sides.right(), BOTTOM)
-        self.body.setSpacing(4)
-        self._over.setVerticalSpacing(self.body.spacing())
+        self.body.setSpacing(GAP)
+        self._over.setVerticalSpacing(GAP)
         self._over.addWidget(self.curve, 0, 0)
         self._over.setRowStretch(0, 1)
         self._over.addLayout(row, 1, 0)
@@ -130,19 +134,25 @@ class TimelinePanel(Panel):
 
     def _fit_curve(self) -> None:
         # By what is seen of the panel: its own height, where it is scrolled, is what the curve makes it.
-        around, px, tree, gap = self.parentWidget(), self.ctx.theme.px, self.tree, self.body.spacing()
+        around, px, tree, gap = self.parentWidget(), self.ctx.theme.px, self.tree, GAP
         height = min(self.height(), around.height()) if around is not None else self.height()
         branches, sides = not tree.isHidden(), self.body.contentsMargins()
         self._place_line(shared=not branches)
         line = max(self.summary.sizeHint().height(), self._ends[0].height())
         room = height - sides.top() - sides.bottom() - 2 * gap
+        header = px(HEADER)
         own = gap + tree.height_as(low=False)
-        steps = px(HEADER) + LEAST_ROWS * px(ROW)
-        low = branches and room - line - own - px(CURVE_LEAST) < steps
+        steps = header + LEAST_ROWS * px(ROW)
+        low = branches and room - line - own - max(px(CURVE_LEAST), self.curve.height_for(FAIR, inside=False)) < steps
         self._place_tree(low=low)
+        if low:
+            room, header = room + 2 * (GAP - LOW_GAP) - max(tree.height_as(low=True) - line, 0), px(LOW_HEADER)
+        elif branches:
+            room -= own
+        curve = curve_height(room - line, px, header=header)
         if branches:
-            room -= max(tree.height_as(low=True) - line, 0) if low else own
-        curve = curve_height(room - line, px)
+            fair = self.curve.height_for(FAIR, inside=low)
+            curve = max(curve, min(fair, room - line - header - LEAST_ROWS * px(ROW)))
         if self._shares_line:  # the steps have what they had, five at least, the curve what the line leaves
             room, curve, line = room + gap, max(curve, min(curve + line + gap, px(CURVE))), 0
             if px(CURVE_LOW) <= room - steps < curve:
@@ -151,7 +161,7 @@ class TimelinePanel(Panel):
         over = self.body.minimumSize().height() - self.curve.minimumHeight() + curve - height
         curve = max(curve - max(over, 0), px(CURVE_LEAST))
         # What only steps to come will need is the curve's until then, but nothing that it asks for.
-        rows = px(HEADER) + self.table.model().rowCount() * px(ROW) + 2 * self.table.frameWidth()
+        rows = header + self.table.model().rowCount() * px(ROW) + 2 * self.table.frameWidth()
         self.curve.setMinimumHeight(curve)
         self.curve.setMaximumHeight(max(curve, room - line - max(rows, self.table.minimumHeight())))
         self._say_step()
@@ -179,9 +189,14 @@ class TimelinePanel(Panel):
         curve.set_taken(said + ends if shared else 0)
 
     def _place_tree(self, *, low: bool) -> None:
-        """The branches in the line of steps, where a line of their own would leave too few steps, or under it."""
+        """The branches in the line of steps, where a line of their own would leave too few steps, or under it. In that
+        line they have the room of the curve's positions, which are written within it, and of what is empty."""
         tree, line = self.tree, self._line
         tree.set_low(low=low)
+        self.curve.set_inside(inside=low)
+        self.table.set_low(low=low)
+        for part in (self.body.setSpacing, self._over.setVerticalSpacing):
+            part(LOW_GAP if low else GAP)
         if low == (line.indexOf(tree) >= 0):
             return
         if low:
@@ -235,6 +250,8 @@ class TimelinePanel(Panel):
         computed = session.prompt_stats is None and session.n_prompt > 1 and not (model and model.recorded)
         failed = tr("could not be computed") if session.facts.stats_failed else tr("being computed …")
         self.curve.set_message(failed if computed else "")
+        first = tr("Nothing comes before the first token, so nothing was expected of it: curves begin with the second.")
+        self.curve.set_note(first if len(entropy) == 1 else "")
         self.curve.set_boundary(session.n_prompt if len(entropy) > session.n_prompt else None)
         self.curve.set_ahead(session.length if ahead else None)
         self.curve.set_cursor(session.length - 1)
@@ -284,13 +301,13 @@ class TimelinePanel(Panel):
         session.seek(node)
 
 
-def curve_height(room: int, px: Callable[[float], int]) -> int:
-    """Px of the curve that shares `room` px with the table: where that is low, what the table can spare without losing
-    a row, and a little less where that gives it the last of the rows it should have."""
+def curve_height(room: int, px: Callable[[float], int], *, header: int | None = None) -> int:
+    """Px of the curve that shares `room` px with the table, whose titles have `header`: where that is low, what the
+    table can spare without losing a row, and a little less where that gives it the last of the rows it should have."""
     if room >= px(ROOMY):
         return px(CURVE)
     low = px(CURVE_LOW)
-    free = room - px(HEADER) - low
+    free = room - (px(HEADER) if header is None else header) - low
     wanting = LEAST_ROWS * px(ROW) - free
     if 0 < wanting <= low - px(CURVE_LEAST):
         return low - wanting

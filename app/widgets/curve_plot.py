@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +17,7 @@ from app.i18n import tr
 from app.widgets.cursor_plot import CursorPlot
 from app.widgets.curve_band import Band, band, outlines
 from app.widgets.stroke import stroke
-from app.widgets.ticks import short, ticks
+from app.widgets.ticks import short, ticks, whole_ticks
 
 if TYPE_CHECKING:
     from app.theme import Theme
@@ -32,6 +33,8 @@ LEGEND_APART = 8.0
 narrow; and to what else stands on its line."""
 PALE, BAND_LINE = 0.28, 1.3
 """Opacity of the band from lowest to highest, and px of the line of means over it, where positions share pixels."""
+BESIDE = 3.0
+"""Px from a position to its figure where that stands within the plot."""
 VEIL = 0.6
 """How much of what is ahead of the current position is hidden."""
 
@@ -59,7 +62,8 @@ class CurvePlot(CursorPlot):
         self._boundary: int | None = None
         self._ahead: int | None = None
         self._taken = 0
-        self.message = ""
+        self._inside = False
+        self.message = self.note = ""
         self._lines: dict[int, list[QPolygonF]] = {}
         self._bands: dict[int, tuple[Band, list[QPolygonF]]] = {}
         self._lines_key: object = None
@@ -77,6 +81,18 @@ class CurvePlot(CursorPlot):
         """Words over the prefill's part while its values are not there yet; "": there are none."""
         if text != self.message:
             self.message = text
+            self.update()
+
+    def set_note(self, text: str) -> None:
+        """Words in place of curves that have no value and will have none; "": there are none."""
+        if text != self.note:
+            self.note = text
+            self.update()
+
+    def set_inside(self, *, inside: bool) -> None:
+        """Whether positions are written within the plot, where the curves leave room, and not on a line under it."""
+        if inside != self._inside:
+            self._inside = inside
             self.update()
 
     def set_boundary(self, first_decode: int | None) -> None:
@@ -113,7 +129,14 @@ class CurvePlot(CursorPlot):
         """Where the curves are drawn."""
         metrics = QFontMetricsF(self._theme.font("hint"))
         left = metrics.horizontalAdvance("00.0") + 8
+        if self._inside:
+            return QRectF(self.rect()).adjusted(left, metrics.height() + 1, -4, -3)
         return QRectF(self.rect()).adjusted(left, metrics.height() + 3, -4, -metrics.height() - 3)
+
+    def height_for(self, plot: float, *, inside: bool) -> int:
+        """Px of height with which the curves have so many, positions written `inside` the plot or under it."""
+        line = QFontMetricsF(self._theme.font("hint")).height()
+        return math.ceil(plot + (line + 4 if inside else 2 * (line + 3)))
 
     def legend_places(self) -> tuple[list[float], float, QPointF]:
         """Left edge of every curve's entry, px of its line, where the unit's words begin. Where a row has no room for
@@ -248,51 +271,74 @@ class CurvePlot(CursorPlot):
         painter.fillRect(QRectF(plot.left(), plot.top(), edge - plot.left(), plot.height()), colours.green_tint)
         painter.fillRect(QRectF(edge, plot.top(), plot.right() - edge, plot.height()), colours.amber_tint)
         for position, colour in ((self.cursor_at, colours.accent), (self.hovered, colours.secondary)):
-            if position is not None and position < count:
+            if position is not None and position < count and not (self.note and self.is_empty):
                 painter.setPen(QPen(colour, 1))
                 x = round(self.x_of(position)) + 0.5
                 painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
 
     def _paint_axis(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF, high: float) -> None:
         colours = self._theme.palette
-        for value in (
-            ()
-            if self.message and self.is_empty
-            else ticks(0.0, high, max(2, int(plot.height() // (metrics.height() * 1.6))))
-        ):
+        said = (self.message or self.note) and self.is_empty
+        for value in () if said else ticks(0.0, high, max(2, int(plot.height() // (metrics.height() * 1.6)))):
             y = plot.bottom() - value / high * plot.height()
             painter.setPen(QPen(colours.line, 1))
             painter.drawLine(QPointF(plot.left(), round(y) + 0.5), QPointF(plot.right(), round(y) + 0.5))
             painter.setPen(colours.secondary)
-            place = QRectF(0, y - metrics.height() / 2, plot.left() - 5, metrics.height())
+            top = min(y - metrics.height() / 2, self.height() - metrics.height())
+            place = QRectF(0, top, plot.left() - 5, metrics.height())
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, short(value))
+        for place, text in () if said and self._inside else self.position_words():
+            if self._inside:  # no line of the ground crosses a figure
+                painter.fillRect(place, colours.panel)
+                prefill = self._boundary is None or self.position_at(place.center()) in range(self._boundary)
+                painter.fillRect(place, colours.green_tint if prefill else colours.amber_tint)
+            painter.setPen(colours.secondary)
+            painter.drawText(QPointF(place.left(), place.top() + metrics.ascent()), text)
+
+    def position_words(self) -> list[tuple[QRectF, str]]:
+        """What names positions, with its place: figures, and what they count where that takes no figure's place."""
         if not self.count:
-            return
-        painter.setPen(colours.secondary)
-        baseline, name = plot.bottom() + metrics.ascent() + 3, tr("position")
-        end = plot.right()
-        if plot.width() >= 3 * metrics.horizontalAdvance(name):
-            painter.drawText(QPointF(end - metrics.horizontalAdvance(name), baseline), name)
-            end -= metrics.horizontalAdvance(name) + 6
-        widest = metrics.horizontalAdvance(f"{self.count:,}")
-        least = self.count * (widest + 14) / max(plot.width(), 1)
-        free = plot.left() - widest
-        for value in ticks(0.0, self.count - 1.0, max(1, int(self.count / max(least, 1.0)))):
-            if value != int(value):
-                continue
-            text = f"{int(value):,}"
-            width = metrics.horizontalAdvance(text)
-            left = min(max(self.x_of(value) - width / 2, plot.left()), plot.right() - width)
-            if left < free or left + width > end:
-                continue
-            painter.drawText(QPointF(left, baseline), text)
-            free = left + width + 8
+            return []
+        metrics, plot, name = QFontMetricsF(self._theme.font("hint")), self.plot_rect(), tr("position")
+        found: list[tuple[QRectF, str]] = []
+        for said in (name, "") if self._inside else (name,):  # without room for the name, figures as if it were not
+            words = position_words(self.count, plot, self.x_of, metrics, said, beside=self._inside)
+            places = [QRectF(left, 0.0, metrics.horizontalAdvance(text), metrics.height()) for left, text in words]
+            tops = (plot.top() + 1, plot.bottom() - metrics.height() - 1) if self._inside else (plot.bottom() + 3,)
+            found = [
+                (placed[0], text) for place, (_, text) in zip(places, words, strict=True)
+                if (placed := [at for top in tops if self._is_free(at := place.translated(0, top))])
+            ]  # fmt: skip
+            if any(text == name for _, text in found):
+                break
+        return found
+
+    def _is_free(self, place: QRectF) -> bool:
+        """Whether no curve and not the line of the current position pass there; under the plot none does."""
+        if not self._inside:
+            return True
+        plot, high, each = self.plot_rect(), self._highest(), self.plot_rect().width() / max(self.count, 1)
+        if self.cursor_at is not None and place.left() - 2 <= self.x_of(self.cursor_at) <= place.right() + 2:
+            return False
+        first = max(int((place.left() - plot.left()) / each - 0.5) - 1, 0)
+        last = int((place.right() - plot.left()) / each - 0.5) + 2
+        for series in self._series:
+            values = series.values[first : last + 1]
+            values = values[np.isfinite(values)]
+            if len(values):
+                y = plot.bottom() - values / high * plot.height()
+                if y.min() <= place.bottom() + 3 and y.max() >= place.top() - 3:
+                    return False
+        return True
 
     def _paint_message(self, painter: QPainter, plot: QRectF, metrics: QFontMetricsF) -> None:
         count = max(self.count, 1)
         share = 1.0 if self._boundary is None or self.is_empty else min(self._boundary / count, 1.0)
         room = QRectF(plot.left() + 6, plot.top(), plot.width() * share - 12, plot.height())
         painter.setPen(self._theme.palette.secondary)
+        if self.note and self.is_empty:
+            painter.drawText(room, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self.note)
+            return
         text = metrics.elidedText(self.message, Qt.TextElideMode.ElideRight, room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
 
@@ -356,6 +402,42 @@ class CurvePlot(CursorPlot):
         tops = [float(np.nanmax(s.values)) for s in self._series if len(s.values) and not np.isnan(s.values).all()]
         top = max((t for t in tops if np.isfinite(t)), default=1.0)
         return top * 1.06 if top > 0 else 1.0
+
+
+def position_words(
+    count: int,
+    plot: QRectF,
+    x_of: Callable[[float], float],
+    metrics: QFontMetricsF,
+    name: str,
+    *,
+    beside: bool,
+) -> list[tuple[float, str]]:
+    """Left edge and text of what stands along the axis: round positions, under their place or `beside` it, and the name
+    at the end, if there is one. Where it would stand in a figure's place the figures are fewer, or it is not said."""
+    widest, named = metrics.horizontalAdvance(f"{count:,}"), metrics.horizontalAdvance(name)
+    end, most = plot.right() - named, max(1, int(plot.width() / (widest + 14)))
+
+    def figures(most: int) -> list[tuple[float, str]]:
+        found, free = list[tuple[float, str]](), plot.left() - widest
+        for value in whole_ticks(0.0, count - 1.0, most) or [0.0]:
+            text = f"{int(value):,}"
+            width = metrics.horizontalAdvance(text)
+            left = x_of(value) + BESIDE if beside else max(x_of(value) - width / 2, plot.left())
+            left = min(left, plot.right() - width)
+            if left >= free:
+                found.append((left, text))
+                free = left + width + 8
+        return found
+
+    whole = figures(most)
+    while most and name:
+        found = figures(most)
+        last, text = found[-1]
+        if len(found) >= min(2, len(whole)) and last + metrics.horizontalAdvance(text) + 6 <= end:
+            return [*found, (end, name)]
+        most //= 2
+    return whole
 
 
 def polylines(values: NDArray[np.float32], plot: QRectF, high: float, count: int) -> list[QPolygonF]:

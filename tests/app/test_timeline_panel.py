@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from app.panels.step_table import HEADER, ROW
 from app.panels.timeline import CURVE, CURVE_LEAST, CURVE_LOW, LEAST_ROWS, ROOMY, TimelinePanel, curve_height
 from app.session import Topic
 from app.theme import Theme
-from app.widgets.curve_plot import MARK_GAP
+from app.widgets.curve_plot import MARK_GAP, polylines
 from tests.app.model_bench import GREEDY, ModelBench
 from tests.model.tiny import made, random_ids
 
@@ -65,6 +66,61 @@ def test_one_token_waits_for_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     bench.run(random_ids(1))
     qtbot.waitUntil(lambda: panel.curve.count == 1)
     assert not panel.curve.message
+    assert "first token" in panel.curve.note and panel.curve.is_empty
+    said = panel.curve.grab().toImage()
+    panel.curve.set_note("")
+    assert panel.curve.grab().toImage() != said
+    bench.step()  # a curve of one point
+    qtbot.waitUntil(lambda: panel.curve.count == 2)
+    assert not panel.curve.note and not panel.curve.is_empty
+
+
+@pytest.mark.parametrize("height", [218, 219])
+@pytest.mark.parametrize("branches", [1, 2, 3, 5, 8])
+def test_the_curve_is_fifty_px_high_in_the_standard_layout_however_many_branches_there_are(
+    qtbot: QtBot, tmp_path: Path, branches: int, height: int
+) -> None:
+    """With two branches it was 29 px, with three 23: positions are written within it there."""
+    bench, panel = shown(qtbot, tmp_path)
+    panel.resize(285, height)
+    run = bench.run(random_ids(12), 9)
+    first = run.state().path[1]
+    for _ in range(branches - 1):
+        taken = {node.token_id for node in run.nodes.values()}
+        run.branch(first, next(token for token in random_ids(60) if token not in taken), GREEDY)
+        for _ in range(4):
+            bench.step()
+    curve = panel.curve
+    qtbot.waitUntil(lambda: drawn(panel, branches) and curve.plot_rect().height() >= 50)
+    qtbot.waitUntil(lambda: seen_rows(panel) >= LEAST_ROWS)
+    assert curve.plot_rect().height() >= 50
+    assert curve.rect().contains(curve.plot_rect().toAlignedRect())
+    head = panel.table.horizontalHeader()
+    assert head.height() >= QFontMetricsF(head.font()).height()
+    words, plot = curve.position_words(), curve.plot_rect()
+    assert len(words) >= 2
+    for place, _ in words:
+        assert plot.contains(place) if branches > 1 else place.top() > plot.bottom()
+        assert curve.rect().contains(place.toRect())
+        for series in curve._series if branches > 1 else ():  # no curve passes through a figure
+            for line in polylines(series.values, plot, curve._highest(), curve.count):
+                for start, end in itertools.pairwise([line.value(at) for at in range(line.size())]):
+                    for share in np.linspace(0, 1, 9):
+                        assert not place.contains(start + (end - start) * float(share))
+
+
+def test_many_branches_in_lines_of_their_own_are_all_in_sight(qtbot: QtBot, tmp_path: Path) -> None:
+    """The ninth lay under the lower edge."""
+    bench, panel = shown(qtbot, tmp_path)
+    panel.resize(300, 700)
+    run = bench.run(random_ids(12), 3)
+    first = run.state().path[1]
+    for _ in range(10):
+        taken = {node.token_id for node in run.nodes.values()}
+        run.branch(first, next(token for token in random_ids(60) if token not in taken), GREEDY)
+        bench.step()
+    qtbot.waitUntil(lambda: drawn(panel, 11) and not panel.tree._low)
+    assert all(panel.tree.rect().contains(panel.tree.point(place).toPoint()) for place in panel.tree._places)
 
 
 @pytest.mark.parametrize("height", range(148, 236, 5))
@@ -207,7 +263,8 @@ def test_the_curve_has_the_height_that_no_step_needs_yet(qtbot: QtBot, tmp_path:
     panel.resize(285, height)
     bench.run(random_ids(12))
     qtbot.waitUntil(lambda: panel.settled and panel.table.model().rowCount() == 1)
-    qtbot.waitUntil(lambda: seen_rows(panel) == 2 and panel.curve.height() == panel.curve.maximumHeight())
+    qtbot.waitUntil(lambda: panel.height() == height and seen_rows(panel) == 2)
+    qtbot.waitUntil(lambda: panel.curve.height() == panel.curve.maximumHeight())
     before = panel.curve.height()
     assert before > CURVE_LOW + 2 * ROW  # the table has two rows at least
     for step in range(1, 4):

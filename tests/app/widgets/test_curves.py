@@ -33,6 +33,28 @@ def theme(qapp: QApplication) -> Theme:
     return Theme("light")
 
 
+@pytest.mark.parametrize("width", [60, 120, 180, 228, 260, 400, 700])
+@pytest.mark.parametrize("count", [1, 2, 3, 11, 16, 19, 21, 97, 101, 2178])
+def test_the_name_of_the_axis_stands_in_no_figure_s_place(qtbot: QtBot, theme: Theme, width: int, count: int) -> None:
+    """It stood where 15 belongs, after 0, 5 and 10."""
+    plot = CurvePlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(width, 90)
+    plot.set_series((Series(name="entropy", values=np.ones(count, np.float32)),))
+    metrics = QFontMetricsF(theme.font("hint"))
+    words = plot.position_words()
+    figures = [int(text.replace(",", "")) for _, text in words if text != "position"]
+    assert figures[0] == 0 and (count == 1 or len(figures) > 1 or width < 200)
+    if len(figures) > 1:  # evenly, up to the last there is
+        step = figures[1]
+        assert figures == list(range(0, count, step))
+    for (place, _), (after, _) in pairwise(words):
+        assert place.right() + 4 <= after.left()
+    assert all(place.width() == metrics.horizontalAdvance(text) for place, text in words)
+    room = plot.plot_rect().right() - metrics.horizontalAdvance("position")
+    assert words[-1][1] == "position" or words[-1][0].right() + 6 > room
+
+
 @given(st.lists(st.floats(0, 100, width=32) | st.just(math.nan), min_size=1, max_size=600), st.data())
 def test_a_band_has_the_lowest_the_mean_and_the_highest_of_every_pixel(
     values: list[float], data: st.DataObject
