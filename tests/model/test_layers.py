@@ -44,6 +44,23 @@ def test_products(threads: int, dtype: torch.dtype, rows: int, shape: tuple[int,
         torch.testing.assert_close(got.double(), expected, atol=CLOSE[dtype], rtol=0)
 
 
+@pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no such product")
+@pytest.mark.parametrize("rows", [0, 1, 63, 64, 65, 192])
+@pytest.mark.parametrize("bias", [False, True])
+def test_whole_blocks_of_rows_have_the_same_products_in_the_other_library(
+    monkeypatch: pytest.MonkeyPatch, rows: int, *, bias: bool
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(layers, "onednn_is_faster", lambda: asked.append(rows) is None)  # type: ignore[func-returns-value]
+    torch.manual_seed(0)
+    x, weight = torch.randn(rows, 2 * 48)[:, ::2], torch.randn(80, 48)  # not side by side in memory
+    extra = torch.randn(80) if bias else None
+    wanted = x.double() @ weight.double().t() + (0 if extra is None else extra.double())
+    for order in (weight, lay_out(weight)):
+        torch.testing.assert_close(project(x, order, extra).double(), wanted, atol=1e-4, rtol=0)
+    assert bool(asked) == (rows in {64, 192})
+
+
 def test_half_precision_matrices_multiply_in_float32_where_the_cpu_lacks_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "multiplies_natively", lambda dtype: dtype == torch.float32)
     x, weight = torch.randn(5, 32).bfloat16(), torch.randn(8, 32).bfloat16()
