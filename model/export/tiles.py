@@ -27,8 +27,11 @@ class Tiles:
     def take(self, matrices: Float32) -> None:
         """The next of them, (n, T, S)."""
         side, count = self.values.shape[1], len(matrices)
-        self.values[self._done : self._done + count] = pool(matrices, side, side, signed=self.signed)
-        counted = matrices[..., 1:] if self.ignore_first and matrices.shape[-1] > 1 else matrices
+        made = self.values[self._done : self._done + count]
+        made[:] = pool(matrices, side, side, signed=self.signed)
+        ignored = self.ignore_first and matrices.shape[-1] > 1
+        counted = matrices[..., 1:] if ignored else matrices
+        highest = counted if ignored or self.signed else made  # else every tile has the highest of its cells
         self.low = float(np.fmin(self.low, np.fmin.reduce(counted, axis=None)))
-        self.high = float(np.fmax(self.high, np.fmax.reduce(counted, axis=None)))
+        self.high = float(np.fmax(self.high, np.fmax.reduce(highest, axis=None)))
         self._done += count

@@ -21,6 +21,7 @@ from model.export.activation_files import export_activations
 from model.export.activations import names_among
 from model.export.files import ExportedFile
 from model.export.sheet import export_sheet
+from model.export.tiles import Tiles
 from model.export.under_way import nothing
 from model.protocol.attention_requests import HeadView, Stage
 from model.protocol.export_requests import ExportActivations, ExportSheet, SheetFormat
@@ -260,3 +261,16 @@ def test_experts_have_their_own_widths() -> None:
     assert len(table) == 1 + 7 * 2
     chosen_ids = list(csv.reader(io.StringIO(found["x-layers.0.moe.ids.csv"].decode(), newline="")))
     assert chosen_ids[1][3:] == [str(index) for index in arrays["layers.0.moe.ids"][0]]
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("ignore_first", [False, True])
+def test_tiles_know_the_extremes_of_all_cells(*, signed: bool, ignore_first: bool) -> None:
+    values = np.random.default_rng(1).normal(size=(5, 70, 70)).astype(np.float32)
+    values[:, ~np.tri(70, dtype=bool)] = np.nan
+    tiles = Tiles(5, 16, signed=signed, ignore_first=ignore_first)
+    for some in (values[:2], values[2:]):
+        assert not tiles.complete
+        tiles.take(some)
+    counted = values[..., 1:] if ignore_first else values
+    assert tiles.complete and (tiles.low, tiles.high) == (np.nanmin(counted), np.nanmax(counted))
