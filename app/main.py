@@ -96,6 +96,9 @@ class Application:
     def _on_filled(self) -> None:
         self.ctx = self._coming
         assert self.ctx is not None
+        from app.frame.parts_of_qt import name_parts_of_qt  # noqa: PLC0415 - after the first paint
+
+        name_parts_of_qt(self.window)
         self._keep_work(self.ctx.session)
         self._tell_notices()
         self.settings.noticed.connect(self._tell_notices)

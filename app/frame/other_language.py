@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.frame.dock_making import commands_of_panel, make_panel
+from app.frame.parts_of_qt import name_parts_of_qt
 from app.frame.turns import Turns
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class OtherLanguage(QObject):
         for name in behind:
             self._turns.add(partial(self._make, name), partial(self._make_ready, name))
             self._turns.add(partial(self._place, name), gently=True)
-        self._turns.add(self._window.standard.look_again)
+        self._turns.add(self._window.standard.look_again, partial(name_parts_of_qt, self._window))
 
     def end(self) -> None:
         """What is not said anew yet stays as it is."""

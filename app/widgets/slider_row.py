@@ -127,7 +127,7 @@ class TravelSlider(QSlider):
         """Where the mark is drawn."""
         grown, span = self._theme.text_scale, self.width() - self._handle
         at = self._handle / 2 + span * (self.mark or 0.0)
-        return QRectF(at - grown, self.height() / 2 - 7 * grown, 2 * grown, 14 * grown)
+        return QRectF(round(at - grown), round(self.height() / 2 - 7 * grown), round(2 * grown), round(14 * grown))
 
     @property
     def _handle(self) -> int:

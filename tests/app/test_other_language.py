@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -333,3 +333,30 @@ def test_a_widget_is_found_by_its_place_among_the_attributes(qtbot: QtBot) -> No
     assert path_of(first, first.nameless.children()[0]) is None  # type: ignore[arg-type]
     del second.rows["b"]
     assert at_path(second, way) is None
+
+
+def test_buttons_that_qt_makes_have_names_in_the_language_in_force(application: Application, qtbot: QtBot) -> None:
+    window = application.window
+    asked = {"qt_dockwidget_floatbutton", "qt_dockwidget_closebutton", "ScrollLeftButton", "qt_toolbar_ext_button"}
+
+    def names() -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for button in window.findChildren(QAbstractButton):
+            of_a_field = isinstance(button.parent(), QLineEdit)
+            part = "clear" if of_a_field else button.objectName()
+            if part in asked or of_a_field:
+                found.setdefault(part, set()).add(button.accessibleName())
+        return found
+
+    english = {
+        "qt_dockwidget_floatbutton": {"Float"}, "qt_dockwidget_closebutton": {"Close"},
+        "ScrollLeftButton": {"Scroll Left"}, "qt_toolbar_ext_button": {"More"}, "clear": {"Clear"},
+    }  # fmt: skip
+    assert names() == english
+    choose(application, qtbot, "zh_CN")
+    assert names() == {
+        "qt_dockwidget_floatbutton": {"悬浮"}, "qt_dockwidget_closebutton": {"关闭"},
+        "ScrollLeftButton": {"向左滚动"}, "qt_toolbar_ext_button": {"更多"}, "clear": {"清除"},
+    }  # fmt: skip
+    choose(application, qtbot, "en")
+    assert names() == english
