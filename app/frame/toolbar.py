@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,10 @@ SPACING, MARGIN = 8, 12
 NARROW = 1180
 LEAST_NAME = 64
 USUAL = "PREFILL 88 tok 888 ms    DECODE 88 tok 88.8 tok/s    context 888 / 8,888"
-"""The least the buttons leave room for, so that they keep their widths while a run grows."""
+USUAL_LEAST = "888 / 8,888"
+"""The least the buttons leave room for, so that they keep their widths while a run grows; and the model's name too."""
+LEAST_WORDS = 6
+"""The number of the shortest of the readout's forms."""
 Form = tuple[tuple[str, str], ...]
 """Texts and their voices, from left to right."""
 
@@ -163,7 +167,7 @@ class CostReadout(QWidget):
         full = cost_parts(session, short=0, apart=apart)
         if full == self._forms[0]:
             return
-        self._forms = (full, *(cost_parts(session, short=short, apart=apart) for short in range(1, 6)))
+        self._forms = (full, *(cost_parts(session, short=short, apart=apart) for short in range(1, LEAST_WORDS + 1)))
         words = ["".join(text for text, _ in self._forms[0])]
         if len(session.path_nodes()):
             words.append(tr("tok/s: one token in the time of the median decode step"))
@@ -177,17 +181,20 @@ class CostReadout(QWidget):
         """The full text."""
         return "".join(text for text, _ in self._forms[0])
 
+    def shown(self) -> Form:
+        """The longest form there is room for; none where not even the context has it."""
+        return next((form for form in self._forms if self._width(form) <= self.width()), ())
+
     def full_width(self) -> float:
         """Px of all its words, or of those of a usual short run."""
         return max(self._width(self._forms[0]), self._width(((USUAL, "strong"),)))
 
     def least_width(self) -> float:
-        """Px of what is said last."""
-        return self._width(self._forms[-1])
+        """Px of what is said last, or of that of a usual short run."""
+        return max(self._width(self._forms[-1]), self._width(((USUAL_LEAST, "strong"),)))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        form = next((f for f in self._forms if self._width(f) <= self.width()), ())
+        painter, form = QPainter(self), self.shown()
         x = self.width() - self._width(form)
         for text, voice in form:
             font = self._font(voice)
@@ -205,13 +212,14 @@ class CostReadout(QWidget):
 
 
 def cost_parts(session: Session, *, short: int, apart: bool = False) -> Form:
-    """Texts and voices of the readout; `short` 0 … 5 leaves out more and more, each figure whole.
-    `apart`: it is of another text than is typed."""
+    """Texts and voices of the readout; `short` 0 … 6 leaves out more and more, each figure whole: the prefill first,
+    then decode, and words before either. `apart`: it is of another text than is typed."""
     run = session.run
     if run is None:
         return ()
     mark = ((f"{tr('other text')}    " if short < 2 else "≠ ", "secondary"),) if apart else ()
-    tok, space = (f" {tr('tok')} ", "    ") if short < 2 else (" · ", "   ")
+    units = short in {0, 1, 3}
+    tok, space = (f" {tr('tok')} ", "    ") if units else (" · ", "   ")
     steps = len(run.path)
     speed = f"{1000 / session.decode_ms:.1f}" if session.decode_ms else "–"
     prefill = (
@@ -227,16 +235,16 @@ def cost_parts(session: Session, *, short: int, apart: bool = False) -> Form:
         (f"{steps:,}", "strong"),
         (tok, "secondary"),
         (speed, "strong"),
-        (f" {tr('tok/s')}" if short < 2 else "/s", "secondary"),
+        (f" {tr('tok/s')}" if units else "/s", "secondary"),
     )
     context = (
-        (("" if short >= 4 else space) + (f"{tr('context')} " if short in {0, 4} else ""), "secondary"),
+        (("" if short >= 5 else space) + (f"{tr('context')} " if short in {0, 3, 5} else ""), "secondary"),
         (f"{run.length:,}", "strong"),
         (f" / {run.n_ctx:,}", "secondary"),
     )
-    if short >= 4:
+    if short >= 5:
         return (*mark, *context)
-    return (*mark, *decode[1:], *context) if short == 3 else (*mark, *prefill, *decode, *context)
+    return (*mark, *decode[1:], *context) if short >= 3 else (*mark, *prefill, *decode, *context)
 
 
 class RunBar(QToolBar):
@@ -269,7 +277,7 @@ class RunBar(QToolBar):
         self._wire("run.run", self.run)
         self._wire("run.stop", self.stop)
         self._menu: Callable[[], QMenu] | None = None
-        self._fitted = 0.0
+        self._fitted = self._fitted_least = 0.0
         self._opened: tuple[ModelInfo | None, str] = None, ""
         self._whole_path = ""
         theme.changed.connect(self._fit)
@@ -319,7 +327,7 @@ class RunBar(QToolBar):
             self.model.set_parts(model.name, hint)
             self.model.setToolTip(plain_tip(f"{model.name} · {hint}\n{self._path(model)}".rstrip()))
         self.readout.set_session(self._session)
-        if self.readout.full_width() > self._fitted:
+        if self.readout.full_width() > self._fitted or self.readout.least_width() > self._fitted_least:
             self._fit()
 
     def _path(self, model: ModelInfo) -> str:
@@ -359,7 +367,7 @@ class RunBar(QToolBar):
     def _fit(self) -> None:
         """The buttons say as much as leaves the run's cost its units; a run that grows takes room, it gives none."""
         buttons = (self.model, *(button for _, button in self._buttons))
-        self._fitted = self.readout.full_width()
+        self._fitted, self._fitted_least = self.readout.full_width(), self.readout.least_width()
         self.model.set_room(0)
         for form in (0, 1, 2):
             for button in buttons:
@@ -368,10 +376,10 @@ class RunBar(QToolBar):
             wide = form or self.width() >= self._theme.px(NARROW)
             if wide and taken + self._fitted <= self.width():
                 return
-        over = taken + self.readout.least_width() - self.width()
+        over = math.ceil(taken + self._fitted_least) - self.width()
         if over > 0:  # the model's name gives way too: its tool tip has the whole of it
             whole = self.model.sizeHint().width()
-            self.model.set_room(max(round(whole - over), min(whole, self._theme.px(LEAST_NAME))))
+            self.model.set_room(max(whole - over, min(whole, self._theme.px(LEAST_NAME))))
 
 
 def _ms(value: float) -> str:

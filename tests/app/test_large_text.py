@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.commands import CommandRegistry
+from app.frame.toolbar import LEAST_WORDS, RunBar, cost_parts
 from app.main import Application
 from app.panels.attention import AttentionPanel
 from app.panels.sampling import SamplingPanel
 from app.panels.timeline import TimelinePanel
+from app.theme import Theme
 from app.widgets.wrap_row import SPACING
 from tests.app.shell import close_window, window_with
 from tests.model.checkpoint import files
@@ -74,6 +78,61 @@ def test_a_tab_that_was_chosen_stays_in_front(live: Application, qtbot: QtBot, h
     docks["lens"].raise_()
     assert in_front(*short) == ["lens"]
     assert in_front(1400, 900, 1.0) == ["attention", "lens"]
+
+
+def test_the_toolbar_says_as_much_of_the_run_as_has_room_and_always_its_context(
+    live: Application, qtbot: QtBot
+) -> None:
+    """At 200 % in a window of 1000 px nothing of it stood in 133 px that the context takes and a fraction."""
+    bar = live.window.run_bar
+    readout = bar.readout
+    bar.model.set_parts("SmolLM2-135M-Instruct", "float32 · cpu")
+    for width, height, scale in ((1000, 700, 2.0), (1000, 700, 1.75), (1000, 700, 1.5), (1400, 900, 2.0)):
+        show(live, qtbot, width, height, scale)
+        for room in (bar.width(), *range(bar.width() - 9, bar.width())):  # each px of the name's
+            bar.resize(room, bar.height())
+            bar._fit()
+            qtbot.wait(5)
+            said = "".join(text for text, _ in readout.shown())
+            assert re.search(r"\d+ / [\d,]+$", said), (width, scale, room)
+            longer = readout._forms[: readout._forms.index(readout.shown())]
+            assert all(readout._width(form) > readout.width() for form in longer)
+        words = readout.toolTip()
+        assert all(word in words for word in ("PREFILL", "DECODE", "context"))
+
+
+@pytest.mark.parametrize("scale", [1.7, 1.8, 1.9, 2.0])
+def test_room_for_the_context_is_kept_before_there_is_a_run(qtbot: QtBot, scale: float) -> None:
+    """The model's name had it in a window that opened in large text, and gave none back for a short run; then it was a
+    fraction of a px short."""
+    bar = RunBar(Theme("dark", scale), CommandRegistry())
+    qtbot.addWidget(bar)
+    bar.model.set_parts("SmolLM2-135M-Instruct-of-a-long-name", "float32 · cpu")
+    bar.resize(1000, 68)
+    bar._fit()
+    bar.show()
+    qtbot.waitExposed(bar)
+    assert bar.readout._forms == ((),) and bar.model._room
+    holder = bar.readout.parentWidget()
+    assert holder is not None
+    frame = bar.width() - holder.width()  # of the style in force; the window's own has none
+    assert bar.readout.width() + frame >= bar.readout.least_width()
+
+
+def test_each_shorter_form_of_the_readout_leaves_out_the_prefill_then_decode_never_the_context(
+    live: Application,
+) -> None:
+    assert live.ctx is not None
+    forms = [cost_parts(live.ctx.session, short=short) for short in range(LEAST_WORDS + 1)]
+    readout = live.window.run_bar.readout
+    widths = [readout._width(form) for form in forms]
+    assert widths == sorted(widths, reverse=True)
+    run = live.ctx.session.run
+    assert run is not None
+    for short, form in enumerate(forms):
+        said = "".join(text for text, _ in form)
+        assert said.endswith(f"{run.length:,} / {run.n_ctx:,}")
+        assert ("PREFILL" in said) == (short < 3) and ("DECODE" in said) == (short < 5)
 
 
 def test_the_stage_is_a_whole_word_however_narrow_it_is(live: Application, qtbot: QtBot) -> None:
