@@ -151,7 +151,8 @@ class StatusLine(QStatusBar):
         buttons = (*self._progress[1:], self.close_message)
         fixed = [self.engine, *(widget for widget in buttons if not widget.isHidden())]
         taken = sum(widget.sizeHint().width() + SPACING for widget in fixed)
-        taken += self.dot.width() + 2 * SIDE + self.message.minimumSizeHint().width() + MARGIN
+        said = self.message.fontMetrics().horizontalAdvance(self._complaint)  # which is read before figures are
+        taken += self.dot.width() + 2 * SIDE + max(self.message.minimumSizeHint().width(), said) + MARGIN
         figures = [label for label in (self.check, self.memory, self.shape) if label.text()]
         gone: list[str] = []
         for label in figures:

@@ -146,6 +146,18 @@ def test_what_is_complained_of_stays_in_the_status_bar_until_it_is_closed_or_ano
     assert status.message.text() == ""
 
 
+def test_what_is_complained_of_has_room_before_the_figures(application: Application, qtbot: QtBot) -> None:
+    status, text = application.window.status, "The temperature is 7, expected a number from 0 to 5."
+    status.memory.setText("memory 860 MB / 25.1 GB")
+    status.shape.setText("cpu · 30 layers · 9 heads · 3 KV heads")
+    status.check.setText("self-check: fused attention 8.5e-06 ≤ 1e-04")
+    application.window.resize(900, 700)
+    qtbot.waitUntil(lambda: status.width() <= 900 and status.check.isVisible())
+    application.notify.complain(text)
+    qtbot.waitUntil(lambda: status.message.shown() == text)
+    assert not (status.check.isVisible() and status.memory.isVisible())
+
+
 def check(name: str, error: float, bound: float, *, ok: bool = True) -> CheckRow:
     return CheckRow(name=name, title=name, ok=ok, error=error, bound=bound)
 
