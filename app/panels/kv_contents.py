@@ -34,7 +34,7 @@ from app.widgets.matrix_header import Counted
 from app.widgets.readout import BEGINNINGS, brief_piece
 from app.widgets.segmented import Segmented
 from app.widgets.value_combo import Choice, ValueCombo
-from app.widgets.wrap_row import SPACING, WrapRow, wrap
+from app.widgets.wrap_row import WrapRow, wrap
 from model.colormaps import Levels, colormap_for, lut
 from model.protocol.kv_requests import GetKvContents, KvContentsReply, KvWhat
 
@@ -151,9 +151,9 @@ class ContentsView(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.heat)
         head = QWidget()
-        row = WrapRow(head)
+        self._controls = WrapRow(head)
         for widget in (self.layer, self.kv_head, self.kind):
-            row.add(widget)
+            self._controls.add(widget)
         wrap(head)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -297,10 +297,10 @@ class ContentsView(QWidget):
 
     def _fit_controls(self) -> None:
         """Which heads read a KV head is said where that costs no line more."""
+        self.kv_head.set_brief(True)
+        least = self._controls.heightForWidth(self.width())
         self.kv_head.set_brief(False)
-        row = (self.layer, self.kv_head, self.kind)
-        whole = sum(widget.sizeHint().width() for widget in row) + (len(row) - 1) * SPACING
-        self.kv_head.set_brief(whole > self.width())
+        self.kv_head.set_brief(self._controls.heightForWidth(self.width()) > least)
 
     # what a person does
 

@@ -136,6 +136,10 @@ def test_contents_in_a_narrow_place_have_their_scale_and_their_positions(qtbot: 
     assert contents.layer.y() == contents.kv_head.y() and contents.kv_head.shown_text() == "KV 1"
     for box in (contents.layer, contents.kv_head, contents.kind):
         assert box.width() >= box.sizeHint().width() and box.geometry().right() < contents.width()
+    bench.ctx.theme.set_text_scale(1.5)  # two lines with the heads that read it, and without
+    panel.resize(352, 512)
+    qtbot.waitUntil(lambda: not contents.kv_head._brief)
+    qtbot.waitUntil(lambda: contents.kind.y() > contents.layer.y() == contents.kv_head.y())
     bench.ctx.theme.set_text_scale(1.0)
     panel.resize(*TALL)
     qtbot.waitUntil(lambda: contents.kv_head.width() >= contents.kv_head.sizeHint().width())
