@@ -194,6 +194,11 @@ def bench_with(
     bench.run(random_ids(n), 3)
     bench.selection.set_layer_head(1, 3)
     bench.selection.set_cell(9, 4)
+    return bench, docked(qtbot, bench, kind, size)
+
+
+def docked(qtbot: QtBot, bench: ModelBench, kind: type[P], size: tuple[int, int]) -> P:
+    """A panel, scrolled where it does not fit, as in the window."""
     panel = kind(bench.ctx)
     dock = PanelScroll(panel, bench.ctx.theme)
     bench.kept.append(dock)
@@ -201,4 +206,4 @@ def bench_with(
     dock.resize(*size)
     dock.show()
     qtbot.waitExposed(dock)
-    return bench, panel
+    return panel

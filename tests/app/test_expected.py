@@ -15,7 +15,7 @@ from app.panels.prompt import PromptPanel
 from app.theme import Theme
 from model.protocol.run_requests import ExpectedReply
 from model.protocol.values import Candidate
-from tests.app.model_bench import ModelBench
+from tests.app.model_bench import ModelBench, docked
 from tests.model.tiny import made, random_ids
 
 TOP = tuple(
@@ -34,16 +34,12 @@ def test_all_candidates_are_reached_and_the_options_stay_in_sight(
 ) -> None:
     bench = ModelBench(tmp_path, Theme("dark"), made())
     run = bench.run(random_ids(12))
-    panel = PromptPanel(bench.ctx)
-    dock = PanelScroll(panel, bench.ctx.theme)
-    bench.kept.append(dock)
-    qtbot.addWidget(dock)
-    dock.resize(*size)
-    dock.show()
-    qtbot.waitExposed(dock)
+    panel = docked(qtbot, bench, PromptPanel, size)
     qtbot.waitUntil(lambda: not bench.engine.waiting)
     panel.expected.show_reply(run.id, ExpectedReply(position=6, token=TOP[7], top=TOP, entropy=3.0))
     options, scroll = panel.special, panel.expected.scrolled
+    dock = bench.kept[-1]
+    assert isinstance(dock, PanelScroll)
     view = dock.viewport()
     qtbot.waitUntil(lambda: scroll.isVisible() and view.rect().contains(place(options, view)))
     assert view.rect().contains(place(panel.expected, view))

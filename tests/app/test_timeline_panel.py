@@ -75,6 +75,17 @@ def test_one_token_waits_for_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     assert not panel.curve.note and not panel.curve.is_empty
 
 
+def branch(bench: ModelBench, branches: int) -> None:
+    """A run whose second step has so many branches, each of some steps."""
+    run = bench.run(random_ids(12), 9)
+    first = run.state().path[1]
+    for _ in range(branches - 1):
+        taken = {node.token_id for node in run.nodes.values()}
+        run.branch(first, next(token for token in random_ids(60) if token not in taken), GREEDY)
+        for _ in range(4):
+            bench.step()
+
+
 @pytest.mark.parametrize("height", [218, 219])
 @pytest.mark.parametrize("branches", [1, 2, 3, 5, 8])
 def test_the_curve_is_fifty_px_high_in_the_standard_layout_however_many_branches_there_are(
@@ -83,13 +94,7 @@ def test_the_curve_is_fifty_px_high_in_the_standard_layout_however_many_branches
     """With two branches it was 29 px, with three 23: positions are written within it there."""
     bench, panel = shown(qtbot, tmp_path)
     panel.resize(285, height)
-    run = bench.run(random_ids(12), 9)
-    first = run.state().path[1]
-    for _ in range(branches - 1):
-        taken = {node.token_id for node in run.nodes.values()}
-        run.branch(first, next(token for token in random_ids(60) if token not in taken), GREEDY)
-        for _ in range(4):
-            bench.step()
+    branch(bench, branches)
     curve = panel.curve
     qtbot.waitUntil(lambda: drawn(panel, branches) and curve.plot_rect().height() >= 50)
     qtbot.waitUntil(lambda: seen_rows(panel) >= LEAST_ROWS)
@@ -164,13 +169,7 @@ def test_five_steps_are_seen_in_the_standard_layout_however_many_branches_there_
     """In a window of 1400 × 900 the panel is 285 × 219, in Chinese 218; with two branches it once showed two steps."""
     bench, panel = shown(qtbot, tmp_path)
     panel.resize(285, height)
-    run = bench.run(random_ids(12), 9)
-    first = run.state().path[1]
-    for _ in range(branches - 1):
-        taken = {node.token_id for node in run.nodes.values()}
-        run.branch(first, next(token for token in random_ids(60) if token not in taken), GREEDY)
-        for _ in range(4):
-            bench.step()
+    branch(bench, branches)
     qtbot.waitUntil(lambda: panel.tree.lanes == branches and panel.settled)
     qtbot.waitUntil(lambda: seen_rows(panel) >= LEAST_ROWS)
     assert panel.curve.plot_rect().height() >= 18 and panel.rect().contains(panel.table.geometry())
