@@ -235,7 +235,7 @@ class DetailView(QWidget):
         if message.what == "parts":
             title = parts_title(self.shown.op)
             error = tr("sum − result: {error}", error=figure(reply.total, 2))
-            self.stats.set_parts([(title + "   ", "secondary"), (error, "green" if reply.total < 1e-4 else "amber")])
+            self.head.show_line([(title + "   ", "secondary"), (error, "green" if reply.total < 1e-4 else "amber")])
         else:
             self.head.show_statistics(self.shown)
             self._select_position(self.shown.walk.position)
@@ -340,7 +340,7 @@ class DetailView(QWidget):
         self.readout.set_parts(parts)
         if self._above() and self.shown is not None:
             if parts and (self.heat.hovered is not None or self.heat.hasFocus()):
-                self.stats.set_parts(parts)
+                self.head.show_line(parts)
             elif self.what.key() != "parts":
                 self.head.show_statistics(self.shown)
 

@@ -85,12 +85,14 @@ class DetailHead(QWidget):
         self.show_statistics(shown)
 
     def show_statistics(self, shown: Shown) -> None:
-        self._op = op = shown.op
-        self.stats.set_parts(
-            statistics(op), statistics(op, gap=" "), statistics(op, digits=2, gap=" "),
-            statistics(op, digits=2, gap=" ", spread=False), *([statistics(op)[-1:]] if op.note else []),
-        )  # fmt: skip
+        self._op = shown.op
         self._wrap_statistics()
+
+    def show_line(self, parts: Sequence[Part]) -> None:
+        """Says something else where the statistics are."""
+        self._op = None
+        self._wrap_statistics()
+        self.stats.set_parts(parts)
 
     def arrange(self, size: tuple[int, int], picture: int, *, large: bool, table: bool) -> None:
         """Lays out for a view of that width and height, whose picture is `picture` px wide."""
@@ -98,6 +100,8 @@ class DetailHead(QWidget):
         self._width = width
         low, self.lowest = height < theme.px(LOW), height < theme.px(VERY_LOW)
         self.folded = self.lowest and not table and picture >= theme.px(STRIP)
+        self._stack(self._level_for(width))
+        self._wrap_statistics()
         needed = QFontMetricsF(self.formula.font()).horizontalAdvance(self._formula) + 24
         beside = low and needed + parts_width(theme, self.stats.shown()) <= width
         self._facts.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
@@ -106,7 +110,6 @@ class DetailHead(QWidget):
         self.formula.setVisible(said)
         self.stats.setVisible(not self.folded)
         self.shape.setText(f"{self._formula}   {self._shape}" if self.folded and large else self._shape)
-        self._stack(self._level_for(width))
         room = width - self.info.sizeHint().width() - GAP
         alone = self._level > 0  # on lines of their own
         self.title.setText(_broken(self._name, self.title.font(), room) if alone else self._name)
@@ -114,7 +117,6 @@ class DetailHead(QWidget):
         self.formula.setText(_broken(self._formula, self.formula.font(), width) if alone else self._formula)
         if alone:
             self.shape.setText(_broken(self.shape.text(), self.shape.font(), width))
-        self._wrap_statistics()
         self._place_shape(width, in_head=low, formula=said)
         if self.shape.isHidden() and self.folded:
             self.shape.setText(self._shape)
@@ -127,12 +129,18 @@ class DetailHead(QWidget):
         self.shape.setFont(self._theme.font("hint"))
 
     def _wrap_statistics(self) -> None:
-        """Where the buttons have lines of their own the statistics have as many as they need."""
+        """Where the buttons have lines of their own the statistics have as many as they need, else one."""
         lines: list[list[Part]] = []
-        if self._level > 0 and self._op is not None and not self.folded:
-            forms = [_wrapped(self._theme, statistics(self._op, digits=n, gap=""), self._width) for n in (3, 2)]
+        op = self._op
+        if op is not None and self._level > 0 and not self.folded:
+            forms = [_wrapped(self._theme, statistics(op, digits=n, gap=""), self._width) for n in (3, 2)]
             lines = min(forms, key=len)
             self.stats.set_parts(lines[0])
+        elif op is not None:
+            self.stats.set_parts(
+                statistics(op), statistics(op, gap=" "), statistics(op, digits=2, gap=" "),
+                statistics(op, digits=2, gap=" ", spread=False), *([statistics(op)[-1:]] if op.note else []),
+            )  # fmt: skip
         for index, readout in enumerate(self.more):
             readout.setVisible(index + 1 < len(lines))
             if index + 1 < len(lines):

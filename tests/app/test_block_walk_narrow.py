@@ -52,6 +52,30 @@ def test_all_of_it_is_reached_downwards(qtbot: QtBot, narrow: tuple[BlockWalkPan
         panel.out()
 
 
+def test_statistics_that_were_broken_into_lines_are_on_one_again_where_there_is_room(
+    qtbot: QtBot, narrow: tuple[BlockWalkPanel, ModelBench, PanelScroll]
+) -> None:
+    panel, bench, dock = narrow
+    head, theme = panel.detail.head, bench.ctx.theme
+    panel.open_card(ids(panel).index("attn.proj"))
+    settled(qtbot, panel, bench)
+    _laid_out()
+    assert head.more[0].isVisible()
+    dock.resize(1380, 760)
+    qtbot.waitUntil(lambda: panel.width() > 1300 and not any(line.isVisible() for line in head.more))
+    names = [text.strip() for text, voice in head.stats.shown() if voice == "secondary"]
+    assert names == ["min", "max", "mean", "σ", "‖x‖"]
+    assert parts_width(theme, head.stats.shown()) <= head.stats.width()
+    panel.detail.what.set_key("parts")
+    panel.detail._on_what()
+    settled(qtbot, panel, bench)
+    said = head.stats.text()
+    assert said.startswith("what each head writes")
+    dock.resize(1340, 720)
+    _laid_out()
+    assert head.stats.text() == said
+
+
 def _laid_out() -> None:
     """Rows that wrap ask for another height, which moves what is under them: some turns of the event loop."""
     for _ in range(8):
