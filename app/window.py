@@ -19,11 +19,12 @@ from PySide6.QtGui import (
     QKeyEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QStackedWidget, QStatusBar
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QStackedWidget, QStatusBar
 
 from app.amounts import tokens
 from app.dialogs.sheets import Sheets
 from app.frame.drops import dropped_path, refuse_path
+from app.frame.focus_order import FocusOrder
 from app.frame.menus import MenuBar
 from app.frame.start_page import LOW_WINDOW, SHORT_WINDOW, StartPage
 from app.frame.toolbar import RunBar
@@ -50,7 +51,7 @@ DEFAULT_SIZE = (1400, 900)
 MINIMUM_SIZE = (720, 480)
 
 
-class MainWindow(QMainWindow):
+class MainWindow(FocusOrder):
     """`firstPaint` once, after the frame has been drawn; `populate` then brings the panels."""
 
     firstPaint = Signal()
