@@ -23,8 +23,12 @@ class CheckpointError(DecoderscopeError):
     code = "checkpoint"
 
 
+GET_AGAIN = "Get the file again, or open another one."
+
+
 class BadFileError(CheckpointError):
-    """One file that is not what it should be; `where` names the tensor, field or offset inside it."""
+    """One file that is not what it should be; `where` names the tensor, field or offset inside it. Without a `remedy`
+    of its own: `GET_AGAIN`."""
 
     code = "bad_file"
 
@@ -39,12 +43,12 @@ class BadFileError(CheckpointError):
         remedy: str = "",
     ) -> None:
         self.path, self.problem, self.where = str(path), problem, where
-        self.found, self.expected, self.remedy = found, expected, remedy
+        self.found, self.expected, self.remedy = found, expected, remedy or GET_AGAIN
         sentence = f"{shown(self.path, 300)}: " + (f"{shown(where)}: " if where else "") + problem
         values = [f"found {shown(found)}"] if found is not None else []
         values += [f"expected {shown(expected, 300)}"] if expected is not None else []
         sentence += f" ({', '.join(values)})." if values else "."
-        super().__init__(sentence + (f" {remedy}" if remedy else ""))
+        super().__init__(f"{sentence} {self.remedy}")
 
 
 class WeightsCutError(CheckpointError):

@@ -89,9 +89,9 @@ class _Parser:
         end = self.at + count
         if end > self.size:
             raise self.fail(
-                "truncated: it goes past the end of the file", f"{count} bytes wanted", f"{self.size - self.at} left",
-                "Check that the download is complete.",
-            )  # fmt: skip
+                f"truncated: {count:,} bytes are wanted where the file has {self.size - self.at:,} more",
+                remedy="Check that the download is complete.",
+            )
         if end > _HEADER_LIMIT:
             raise self.fail("the header is too large", expected=f"at most {_HEADER_LIMIT} bytes")
         while len(self.buffer) < end:

@@ -412,3 +412,10 @@ def test_other_files_are_refused_as_models(tmp_path: Path) -> None:
     path.write_text("hello")
     with pytest.raises(UnsupportedError, match="none of the kinds known here, not a model"):
         open_model(path)
+
+
+def test_every_refusal_of_a_file_says_a_way_out(tmp_path: Path) -> None:
+    assert str(BadFileError(tmp_path, "damaged", found=3, expected=4)).endswith(
+        "damaged (found 3, expected 4). Get the file again, or open another one."
+    )
+    assert str(BadFileError(tmp_path, "damaged", remedy="Mend it.")).endswith("damaged. Mend it.")
