@@ -24,7 +24,7 @@ FULL = Options()
 DRESSES = tuple(
     Options(
         readout=readout, bar=bar, tokens_over=over, steep=steep, numbers_over=not steep, numbers_beside=numbered,
-        ruler_share=FULL.ruler_share if numbered else 1.0,
+        ruler_share=FULL.ruler_share if numbered else 1.0, folds=False,
     )
     for readout, bar in ((True, True), (False, True), (False, False))
     for numbered in (True, False)
@@ -49,6 +49,8 @@ LEFT, OVER = 16, 16
 """Px at 100 % text that names or numbers take at least beside the cells and over them."""
 LEAST = 64
 """Px at 100 % text that several matrices have with what stands over them; where there is less the panel is scrolled."""
+COUNTING, GAIN_ALONE = Options(tokens_over=False), 1.2
+"""Of one alone that would have less than that: what is drawn where it is so many times larger for it."""
 KEPT = 512
 """Answers that are remembered for one state of the matrices."""
 Best = tuple[int, Options, float, float]
@@ -207,8 +209,11 @@ class MapGrid(QWidget):
         count, shared = len(self._views), self.shares_key
         room = self._left_by_key(room)
         if count == 1:
-            side = self._views[0].fit_in(room, FULL).side
-            return 1, FULL, side, side
+            side, options = self._views[0].fit_in(room, FULL).side, FULL
+            if side < self._theme.px(LEAST):
+                counted = self._views[0].fit_in(room, COUNTING).side
+                side, options = (counted, COUNTING) if counted >= GAIN_ALONE * side else (side, FULL)
+            return 1, options, side, side
         best, found = 0.0, (1, FULL, 0.0, 0.0)
         for options in SHARED if shared else DRESSES:
             named = replace(options, line_named=not self._has_key)

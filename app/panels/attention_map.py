@@ -22,7 +22,7 @@ from app.widgets.heatmap_boundary import lay_out_with_words
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_layout import LABEL_ROOM, Options, dress_axes
 from app.widgets.heatmap_table import MatrixTable, page_of
-from app.widgets.heatmap_words import cell_words
+from app.widgets.heatmap_words import USUAL, cell_words
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.colormaps import Levels, colormap_for, lut
@@ -37,8 +37,8 @@ Span = tuple[int, int]
 Drawn = tuple[object, HeadView, int, tuple[int, ...]]
 """Of the cells that are drawn: run, view, positions of the prompt, decode nodes."""
 TITLE, TITLE_GAP = 22, 2
-USUAL, BARE = 0.749567, 5
-"""A value of the usual length, and the brief form of a readout that leaves it nothing else but the tokens' numbers."""
+BARE = 5
+"""The brief form of a readout that leaves it nothing else but the value and the tokens' numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ class Axis:
     def __init__(self, theme: Theme, *, slanted: bool) -> None:
         self._theme, self._slanted = theme, slanted
         self._pieces: Sequence[str] = ()
-        self._widest = 0.0
+        self._widest, self.most_letters = 0.0, 1
         self._widths: dict[str, float] = {}
         self.first_decode: int | None = None
         self.always: int | None = None
@@ -75,6 +75,7 @@ class Axis:
     def set_pieces(self, pieces: Sequence[str]) -> None:
         """The token of every cell; fewer (or none): cells without one show their position."""
         self._pieces = pieces
+        self.most_letters = max(map(len, pieces), default=1)
         known = self._widths
         for piece in set(pieces).difference(known):
             known[piece] = self.bold_metrics.horizontalAdvance(piece)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from app.i18n import tr
 from app.widgets import heatmap_columns
 from app.widgets.heatmap_layout import lay_out
+from app.widgets.heatmap_words import told_width
 
 if TYPE_CHECKING:
     from app.widgets.heatmap import HeatMap
@@ -39,15 +40,22 @@ def lay_out_with_words(heat: HeatMap, rect: QRectF, options: Options) -> Geometr
     mask will hide, not by the cells that are here: these do not move what is drawn."""
     axes, ratio, key = (heat.row_axis, heat.col_axis), heat.devicePixelRatioF(), key_width(heat)
     both = _further_from(heat) + further_width(heat) if options.further else 0.0
+    told = told_width(heat.theme, heat.shape, axes) if options.folds and options.square and options.readout else 0.0
 
-    def laid(beside: float) -> Geometry:
-        return lay_out(heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside, key=key, both=both)
+    def laid(beside: float, under: float = 0.0) -> Geometry:
+        return lay_out(
+            heat.theme, rect, heat.shape, axes, options, heat.bar, ratio, beside=beside, key=key, both=both, told=told,
+            under=under,
+        )  # fmt: skip
 
     largest = laid(0.0)
     wanted = options.line_named and options.square and options.readout and options.tokens == "both"
     if not wanted or not has_line(heat) or _has_place(heat, rect, largest):
         return largest
-    return laid(_halves_width(heat) + BESIDE_GAP)
+    beside, under = laid(_halves_width(heat) + BESIDE_GAP), _line_width(heat)
+    if beside.lines > 1 and under <= rect.width():  # it is narrow: the words take a line before they take its width
+        return max(beside, laid(0.0, under), key=lambda found: found.area.width())
+    return beside
 
 
 def _has_place(heat: HeatMap, rect: QRectF, geometry: Geometry) -> bool:
@@ -65,10 +73,11 @@ def key_width(heat: HeatMap) -> float:
     """Px of the words beside a piece of their line in the colour bar's; 0 where there is no line."""
     if heat.options.square:
         return 0.0
-    metrics = QFontMetricsF(heat.theme.font("hint"))
-    if has_line(heat):
-        return SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(boundary_words())
-    return heatmap_columns.key_width(heat)
+    return _line_width(heat) if has_line(heat) else heatmap_columns.key_width(heat)
+
+
+def _line_width(heat: HeatMap) -> float:
+    return SAMPLE + SAMPLE_GAP + QFontMetricsF(heat.theme.font("hint")).horizontalAdvance(boundary_words())
 
 
 def further_width(heat: HeatMap) -> float:
@@ -101,14 +110,16 @@ def further_place(heat: HeatMap) -> QRectF | None:
 
 def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
     """Where the words of the line above the first decode row stand, and whether that is on the cells: over masked ones,
-    right of the map at the line (in two lines where it is narrow), beside the colour bar, else over cells of a map that
-    has many and nowhere else a name for it; None: nowhere, as they would hide more than they tell."""
+    right of the map at the line (in two lines where it is narrow), beside the colour bar or over it, else over cells of
+    a map that has many and nowhere else a name for it; None: nowhere, as they would hide more than they tell."""
     y = row_line(heat)
     if y is None or not heat.options.line_named:
         return None
     geometry = heat.geometry_now()
     area, bar, metrics = geometry.area, geometry.bar, QFontMetricsF(heat.theme.font("hint"))
     width, line = metrics.horizontalAdvance(boundary_words()), metrics.height()
+    if heat.options.square and not geometry.key.isNull():
+        return geometry.key, False
     on_cells = _on_cells(heat, area, y)
     if area.contains(on_cells) and _is_masked(heat, on_cells):
         return on_cells, True
@@ -142,13 +153,17 @@ def _on_cells(heat: HeatMap, area: QRectF, y: float) -> QRectF:
 def _beside_bar(heat: HeatMap, geometry: Geometry) -> QRectF:
     """The words after a piece of their line, right of the colour bar."""
     metrics, bar = QFontMetricsF(heat.theme.font("hint")), geometry.bar
-    width, line = SAMPLE + SAMPLE_GAP + metrics.horizontalAdvance(boundary_words()), metrics.height()
+    width, line = _line_width(heat), metrics.height()
     return QRectF(bar.right() + BAR_GAP, bar.center().y() - line / 2, width, line)
 
 
 def _shares_line(geometry: Geometry) -> bool:
-    """Whether the readout ends where the colour bar begins, or there is no bar."""
-    return geometry.bar.isNull() or (not geometry.readout.isNull() and geometry.bar.top() == geometry.readout.top())
+    """Whether the readout or its value is on the line of the colour bar, or there is no bar."""
+    return (
+        geometry.bar.isNull()
+        or not geometry.value.isNull()
+        or (not geometry.readout.isNull() and geometry.bar.top() == geometry.readout.top())
+    )
 
 
 def _halves() -> tuple[str, str]:

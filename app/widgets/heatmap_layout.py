@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QRectF
@@ -26,6 +26,8 @@ BAR_LENGTH, BAR_SHORT = 96.0, 48.0
 READOUT_LEAST, READOUT_BRIEF, READOUT_KEYED = 356.0, 280.0, 300.0
 """Px at 100 % text of the readout beside a bar of full length, and beside a short one: two tokens and a value; and
 beside words that have room elsewhere."""
+LONGEST = "1.23457e-06"
+"""A value as long as any without a sign."""
 STRIP_GAP, KEY_GAP = 14.0, 18.0
 """Px between the parts of a line under the matrix, and before the words of its line."""
 
@@ -40,7 +42,8 @@ class Options:
     share of the height; `lying`: these slant less; `bar_length`: px of the colour bar at most; `key_beside`: px at
     100 % text of the readout at least beside words in its line; `line_named`: words say what the line of the first
     decode row tells apart, and have room kept for them at the right where there is no place else; `further`:
-    the name of another line, after those words where both have room left of the colour bar."""
+    the name of another line, after those words where both have room left of the colour bar; `folds`: the readout takes
+    two lines where one has no room for the tokens."""
 
     square: bool = True
     most_pitch: float = 60.0
@@ -59,6 +62,7 @@ class Options:
     key_beside: float = READOUT_KEYED
     line_named: bool = True
     further: str = ""
+    folds: bool = True
 
 
 def dress_axes(rows: Axis, axis: Axis, options: Options) -> None:
@@ -76,7 +80,8 @@ def dress_axis(axis: Axis, options: Options) -> None:
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
     """Rectangles in px. `room`: what a token on either axis may take along its direction. `readout`, `bar`
-    and `key` (words in the bar's line, left of it) are null rectangles where they are left out."""
+    and `key` (words in the bar's line, left of it, or in one over it) are null rectangles where they are left out.
+    `lines`: of the readout, its second one `value` where that is not null."""
 
     area: QRectF
     readout: QRectF
@@ -85,6 +90,8 @@ class Geometry:
     row_room: float
     col_room: float
     key: QRectF
+    lines: int = 1
+    value: QRectF = field(default_factory=QRectF)
 
 
 def lay_out(
@@ -99,11 +106,16 @@ def lay_out(
     beside: float = 0.0,
     key: float = 0.0,
     both: float = 0.0,
+    told: float = 0.0,
+    under: float = 0.0,
 ) -> Geometry:
     """Shares out `rect`; the matrix sits at the top left, as large as it fits. `ratio`: device pixels a px. `beside`:
     px that stay free right of the matrix; `key`: px of words in the colour bar's line; `both`: of these and those of
-    another line after them, left of the bar."""
-    strips = _strips(theme, rect, options, bar, key)
+    another line after them, left of the bar; `told`: px of width under which the readout takes two lines; `under`: px
+    of words that have a line over the bar's for themselves."""
+    strips = _strips(theme, rect, options, bar, key, told)
+    if under:
+        strips = tuple(replace(strip, bottom=strip.bottom - strip.high) for strip in strips)
     area, rooms = _place(theme, rect, shape, axes, options, strips[0].bottom, ratio, beside)
     if len(strips) > 1:
         closer, closer_rooms = _place(theme, rect, shape, axes, options, strips[1].bottom, ratio, beside)
@@ -113,8 +125,11 @@ def lay_out(
     if not (readout.isNull() and bar_rect.isNull()):
         # The strips follow the matrix, so that they are read together.
         tops = [strip.top() for strip in (readout, bar_rect) if not strip.isNull()]
+        if under:
+            tops.append(strips[0].bottom)
         shift = min(0.0, area.bottom() + 6 - min(tops))
         readout.translate(0, shift)
+        strips[0].value.translate(0, shift)
         bar_rect.translate(0, shift)
         if bar_rect.top() == readout.top() and not readout.isNull():
             # The bar ends with the matrix where the readout has room for it.
@@ -126,9 +141,11 @@ def lay_out(
             if taken:  # both names, else the first
                 readout.setRight(readout.right() - STRIP_GAP - taken)
                 words = QRectF(readout.right() + STRIP_GAP, bar_rect.top(), taken, bar_rect.height())
+        if under:
+            words = QRectF(rect.left(), strips[0].bottom + shift, under, strips[0].high)
     return Geometry(
         area=area, readout=readout, bar=bar_rect, bar_length=strips[0].length, row_room=rooms[0], col_room=rooms[1],
-        key=words,
+        key=words, lines=strips[0].lines, value=strips[0].value,
     )  # fmt: skip
 
 
@@ -212,17 +229,23 @@ def _matrix(room: QRectF, shape: tuple[int, int], options: Options, ratio: float
 
 @dataclass(frozen=True, kw_only=True)
 class _Strips:
-    """Readout, colour bar and its length at the bottom, and the y over them."""
+    """Readout, colour bar and its length at the bottom, the y over them, and px of height of a line."""
 
     readout: QRectF
     bar: QRectF
     length: float
     bottom: float
+    high: float
+    lines: int = 1
+    value: QRectF = field(default_factory=QRectF)
 
 
-def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None, key: float) -> tuple[_Strips, ...]:
+def _strips(
+    theme: Theme, rect: QRectF, options: Options, bar: BarText | None, key: float, told: float
+) -> tuple[_Strips, ...]:
     """On one line where both fit, else on two; where a brief readout and a short bar fit on one, that as well, for a
-    matrix that gains by it. A bar that has its line for itself is shorter where `key` px of words need the room."""
+    matrix that gains by it. A bar that has its line for itself is shorter where `key` px of words need the room. A
+    readout that has less than `told` px takes two, the second one beside the bar where a value has room there."""
     line = math.ceil(QFontMetricsF(theme.font("mono")).height()) + 4.0
     bottom, length = rect.bottom(), min(options.bar_length, rect.width() * 0.25)
     shown = bar if options.bar else None
@@ -233,19 +256,30 @@ def _strips(theme: Theme, rect: QRectF, options: Options, bar: BarText | None, k
     def beside(length: float) -> _Strips:
         right = QRectF(rect.right() - words - length, bottom - line, words + length, line)
         left = QRectF(rect.left(), bottom - line, right.left() - STRIP_GAP - rect.left(), line)
-        return _Strips(readout=left, bar=right, length=length, bottom=bottom - line)
+        return _Strips(readout=left, bar=right, length=length, bottom=bottom - line, high=line)
 
     room = rect.width() - words - STRIP_GAP
     both = options.readout and shown is not None
     if both and room - BAR_SHORT >= READOUT_LEAST * theme.text_scale:
         return (beside(min(options.bar_length, room - READOUT_LEAST * theme.text_scale)),)
-    over, readout, bar_rect = bottom, QRectF(), QRectF()
+    over, readout, bar_rect, value = bottom, QRectF(), QRectF(), QRectF()
+    lines = 1 if rect.width() >= told else 2
+    figure = f"-{LONGEST}" if shown is not None and shown.values[0] < 0 else LONGEST
+    left = rect.width() - STRIP_GAP - QFontMetricsF(theme.font("mono", bold=True)).horizontalAdvance(figure)
+    least = bar_width(theme, shown, BAR_SHORT, brief=True) if shown is not None else math.inf
+    folds = lines > 1 and least <= left
     if options.readout:
-        over -= line
-        readout = QRectF(rect.left(), over, rect.width(), line)
+        high = line if folds else lines * line
+        over -= high
+        readout = QRectF(rect.left(), over, rect.width(), high)
     if shown is not None:
         over -= line
         bar_rect = QRectF(rect.left(), over, min(words + length, rect.width()), line)
-    apart = _Strips(readout=readout, bar=bar_rect, length=length, bottom=over)
+        if folds:
+            length = min(length, max(left - words, BAR_SHORT))
+            bar_rect.setWidth(words + length if words + length <= left else least)
+            value = QRectF(bar_rect.right() + STRIP_GAP, over, 0, line)
+            value.setRight(rect.right())
+    apart = _Strips(readout=readout, bar=bar_rect, length=length, bottom=over, high=line, lines=lines, value=value)
     brief = both and room - BAR_SHORT >= READOUT_BRIEF * theme.text_scale
     return (apart, beside(BAR_SHORT)) if brief else (apart,)

@@ -13,7 +13,7 @@ from app.widgets.heatmap_axes import Label
 from app.widgets.heatmap_boundary import paint_boundaries
 from app.widgets.heatmap_image import Hatch, render
 from app.widgets.heatmap_layout import LABEL_ROOM
-from app.widgets.heatmap_words import LEAST_WORDS
+from app.widgets.heatmap_words import LEAST_WORDS, folded
 from app.widgets.readout import draw_parts, parts_width
 
 if TYPE_CHECKING:
@@ -122,7 +122,26 @@ def paint_overlay(painter: QPainter, heat: HeatMap) -> None:
         painter.setPen(QPen(heat.theme.palette.accent, 1))
         painter.drawRect(geometry.area.adjusted(-1.5, -1.5, 1.5, 1.5))
     if not geometry.readout.isNull():
-        draw_parts(painter, heat.theme, shown_readout(heat), geometry.readout)
+        lines = readout_lines(heat)
+        place, value = QRectF(geometry.readout), geometry.value
+        if value.isNull() and len(lines) > 1:
+            place.setHeight(place.height() / 2)
+            value = place.translated(0, place.height())
+        for words, where in zip(lines, (place, value), strict=False):
+            draw_parts(painter, heat.theme, words, where)
+
+
+def readout_lines(heat: HeatMap) -> list[list[Part]]:
+    """The cell in as many words as its place has room for: in two lines its tokens and its value, where it has both."""
+    geometry = heat.geometry_now()
+    if geometry.lines < 2 or not heat.readout():
+        return [shown_readout(heat)]
+    room = geometry.readout.width()
+    beside = room if geometry.value.isNull() else geometry.value.width()
+    forms = [folded(heat.readout(brief=brief)) for brief in range(LEAST_WORDS)]
+    tokens = next((t for t, _ in forms if parts_width(heat.theme, t) <= room), forms[-1][0])
+    value = next((v for _, v in forms if parts_width(heat.theme, v) <= beside), forms[-1][1])
+    return [tokens, value]
 
 
 def shown_readout(heat: HeatMap) -> list[Part]:

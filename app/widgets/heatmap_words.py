@@ -6,14 +6,19 @@ import math
 from typing import TYPE_CHECKING
 
 from app.i18n import tr
-from app.widgets.readout import brief_piece
+from app.widgets.readout import BEGINNINGS, SHORT_PIECE, brief_piece, parts_width
 from app.widgets.ticks import figure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.theme import Theme
     from app.widgets.heatmap_axes import Axis
     from app.widgets.readout import Part
 
 
+USUAL = 0.749567
+"""A value of the usual length."""
 LEAST_WORDS = 6
 """The briefest way to say a cell: its value."""
 
@@ -37,3 +42,18 @@ def cell_words(
         (col, "secondary"), (key, "strong"), (f" ({axes[1].number(cell[1])}){gap}", "secondary"),
         (name, "secondary"), said,
     ]  # fmt: skip
+
+
+def told_width(theme: Theme, shape: tuple[int, int], axes: tuple[Axis, Axis]) -> float:
+    """Px of a line that has the beginnings of the longest tokens, their numbers and a value, whatever the cell is."""
+    last = max(shape[0] - 1, 0), max(shape[1] - 1, 0)
+    words = cell_words(last, USUAL, ("", "", ""), axes, BEGINNINGS)
+    pieces = [("m" * min(SHORT_PIECE, axis.most_letters), "strong") for axis in axes]
+    words[1], words[4] = pieces
+    return parts_width(theme, words)
+
+
+def folded(words: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """The words of a cell on two lines: its tokens, and its value."""
+    tokens, value = list(words[:-2]), list(words[-2:])
+    return [*tokens[:-1], (tokens[-1][0].rstrip(), tokens[-1][1])], value

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
-from tests.app.attention_bench import Bench, settled
+from app.widgets.heatmap_boundary import words_place
+from app.widgets.heatmap_paint import readout_lines
+from app.widgets.readout import parts_width
+from app.widgets.ticks import figure
+from model.protocol.attention_requests import Stage
+from tests.app.attention_bench import Bench, settled, shown
 from tests.app.test_attention_pins import with_pins
 
 
@@ -60,3 +67,36 @@ def test_words_over_a_row_are_all_there_again_where_it_has_the_room(qtbot: QtBot
     panel._choose_page("row")
     settled(qtbot, panel, bench)
     assert panel.side.row_entropy.isVisible() and panel.side.row_unscaled.isVisible()
+
+
+@pytest.mark.parametrize("stage", ["weights", "raw"])
+@pytest.mark.parametrize(
+    ("size", "scale", "least"), [((321, 471), 2.0, 150), ((321, 351), 2.0, 70), ((240, 400), 1.5, 70)]
+)
+def test_a_narrow_matrix_keeps_the_tokens_of_its_cell_and_its_size(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int], scale: float, least: int, stage: Stage
+) -> None:
+    """The line had room for the value alone, and the words of the line above the decode rows for 95 px of matrix."""
+    bench = Bench(tmp_path, Theme("light", text_scale=scale))
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    panel.resize(*size)
+    bench.selection.set_stage(stage)
+    bench.selection.set_cell(8, 1)
+    settled(qtbot, panel, bench)
+    heat, value = panel.main.heat, float(bench.engine.matrix(bench.selection.view)[8, 1])
+    geometry, found = heat.geometry_now(), words_place(heat)
+    tokens, said = ["".join(text for text, _ in line) for line in readout_lines(heat)]
+    assert tokens.startswith("·it (8) → ·ani") and tokens.endswith("(1)")
+    assert figure(value, 6) in said
+    room = geometry.readout if geometry.value.isNull() else geometry.value
+    assert parts_width(heat.theme, readout_lines(heat)[0]) <= geometry.readout.width()
+    assert parts_width(heat.theme, readout_lines(heat)[1]) <= room.width()
+    places = [geometry.area, geometry.readout, geometry.bar, geometry.value]
+    places.append(found[0] if found is not None and not found[1] else QRectF())
+    there = [place for place in places if not place.isNull()]
+    assert not any(one.intersects(other) for one, other in itertools.combinations(there, 2))
+    assert all(heat.rect().toRectF().contains(place) for place in there)
+    if stage == "weights":
+        assert geometry.area.width() >= least
