@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QMargins, QObject, QSize, QTimer
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.frame.whole_edge import WholeEdge
 
@@ -98,8 +107,18 @@ class Sheet(QDialog):
 
     def showEvent(self, event: QShowEvent) -> None:
         self.fit()
+        self.scroller.setAccessibleName(self.windowTitle())
         super().showEvent(event)  # which puts it over its parent
         self._stay_on_screen()
+        if self.focusWidget() in {None, self.scroller}:
+            self._to_first_field()
+
+    def _to_first_field(self) -> None:
+        """What is typed goes into the first field, where there is one, and not to the place that scrolls."""
+        for field in self.content.findChildren(QWidget):
+            if isinstance(field, QLineEdit | QComboBox | QAbstractSpinBox) and field.isEnabled() and field.isVisible():
+                field.setFocus()
+                return
 
     def _fit_later(self) -> None:
         self._later.start()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -236,6 +236,12 @@ class AbsentPage(QWidget):
         column.addSpacing(10)
         column.addLayout(row)
         column.addStretch(3)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        focus = self.window().focusWidget()
+        if focus in {None, self.window()} or not focus.isVisible():
+            self.choices[0].setFocus()  # it is drawn as the chosen one
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), self._theme.palette.window)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QScreen, QWheelEvent
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QWidget
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.error import ErrorDialog
@@ -43,6 +44,24 @@ def test_more_words_than_the_screen_has_room_for_are_scrolled_over_the_buttons(q
     qtbot.waitExposed(sheet)
     assert on_screen(sheet) and sheet.scroller.verticalScrollBar().maximum() > 0
     assert sheet.rect().contains(QRect(button.mapTo(sheet, QPoint()), button.size()))
+
+
+def test_what_is_typed_into_a_sheet_goes_into_its_first_field(qtbot: QtBot) -> None:
+    """Its scrolled place had the focus, and what was typed was lost."""
+    sheet = Sheet(Theme("dark"), width=400)
+    qtbot.addWidget(sheet)
+    sheet.setWindowTitle("Open")
+    hidden, field = QLineEdit(), QLineEdit()
+    hidden.setEnabled(False)
+    for widget in (QLabel("A path"), hidden, field):
+        sheet.column.addWidget(widget)
+    sheet.foot.addWidget(QPushButton("Close"))
+    sheet.show()
+    qtbot.waitUntil(field.hasFocus)
+    assert sheet.scroller.accessibleName() == "Open"
+    for key in "ABC":
+        QTest.keyClick(sheet.windowHandle(), Qt.Key(ord(key)))
+    assert field.text() == "abc"
 
 
 def test_a_sheet_grows_with_what_it_says(qtbot: QtBot) -> None:

@@ -253,13 +253,14 @@ def test_an_error_of_any_length_fits_the_screen_and_is_copied_whole(
     dialog.close()
 
 
-def test_an_absent_model_gives_three_choices(application: Application) -> None:
+def test_an_absent_model_gives_three_choices(application: Application, qtbot: QtBot) -> None:
     window = application.window
     assert application.ctx is not None
     application.ctx.session.modelAbsent.emit("")
     assert window.pages.currentWidget() is window._absent
     assert window._absent is not None
     assert len(window._absent.choices) == 3
+    qtbot.waitUntil(window._absent.choices[0].hasFocus)  # the one that is drawn as chosen
     QTest.keyClick(window._absent.choices[1], Qt.Key.Key_Return)
     (dialog,) = dialogs("open-dialog")
     dialog.close()
