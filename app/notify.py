@@ -67,6 +67,12 @@ class Notifier(QObject):
         log.warning("%s", text)
         self.complaint.emit(text)
 
+    def unsay(self, text: str) -> None:
+        """Takes a line back that no longer holds, where it was the last one."""
+        if self.last == text:
+            self.last = ""
+            self.message.emit("")
+
     def clear(self) -> None:
         """What was said last is over: something new has begun."""
         self.message.emit("")

@@ -15,7 +15,7 @@ from app.state.aside import Aside
 from app.state.example import point_at_example
 from app.state.lost_run import LostRun
 from app.state.model_desk import EngineStatus, ModelDesk
-from app.state.prompt_state import PromptState
+from app.state.prompt_state import PromptState, nothing_typed
 from app.state.remedies import Remedies
 from app.state.run_book import PathToken, RunBook
 from app.state.run_facts import PromptStats, RunFacts
@@ -263,13 +263,15 @@ class Session(QObject):
     def set_prompt(self, text: str) -> None:
         """The text being typed; its tokens follow."""
         self.prompt.set_text(text)
+        if text:
+            self.notify.unsay(nothing_typed())
 
     def prefill(self, *, truncate: bool = False, then_steps: int = 0, greedy: bool = False) -> None:
         """Starts a new run on the prompt, then takes `then_steps` steps."""
         if not self.can_run or self.busy:
             return
         if not self.prompt_text:
-            self.notify.say(tr("The prompt is empty: type something first."))
+            self.notify.say(nothing_typed())
             return
         prompt = self.prompt
         if self.model and self.prompt_excess and not truncate:

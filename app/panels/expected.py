@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from model.protocol.values import Candidate
 
 ROW, GAP, BESIDE_BAR = 19, 8, 4
-LEAST = 30
-"""Px at 100 % text of candidates that are seen at least: a line, and enough of the next to see that there are more."""
+LEAST_ROWS = 3
+"""Rows of candidates that are seen at least."""
 
 
 class ExpectedBars(QWidget):
@@ -78,7 +78,7 @@ class ExpectedBars(QWidget):
 
 
 class ScrolledBars(QScrollArea):
-    """All of the bars where there is the height, else some of them, with a bar to scroll by."""
+    """All of the bars where there is the height, else some whole rows of them, with a bar to scroll by."""
 
     def __init__(self, theme: Theme, bars: ExpectedBars) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class ScrolledBars(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:
         least = self._bars.minimumSizeHint()
-        return QSize(least.width(), min(least.height(), self._theme.px(LEAST)))
+        return QSize(least.width(), min(least.height(), LEAST_ROWS * self._theme.px(ROW)))
 
     def set_rows(self, rows: tuple[Candidate, ...], came: int) -> None:
         """See `ExpectedBars`; from the likeliest on."""
@@ -104,17 +104,26 @@ class ScrolledBars(QScrollArea):
         self.verticalScrollBar().setSingleStep(self._theme.px(ROW))
         self.verticalScrollBar().setValue(0)
         self.updateGeometry()
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        scrolled = self.viewport().height() < self._bars.sizeHint().height()
-        self.setViewportMargins(0, 0, BESIDE_BAR if scrolled else 0, 0)  # else the bar lies on the figures
+        self._fit()
+
+    def _fit(self) -> None:
+        """A row that would be cut has no place, and the bar none on the figures."""
+        row = self._theme.px(ROW)
+        scrolled = self.height() < self._bars.sizeHint().height()
+        below = self.height() % row if scrolled and self.height() > row else 0
+        self.setViewportMargins(0, 0, BESIDE_BAR if scrolled else 0, below)
 
 
 class ExpectedView(QWidget):
     """Hidden until a token is clicked; `closed` when the person is done with it."""
 
     closed = Signal()
+    shown = Signal(bool)
+    """Whether it has come, or gone."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -177,6 +186,10 @@ class ExpectedView(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
+
+    def setVisible(self, visible: bool) -> None:
+        super().setVisible(visible)
+        self.shown.emit(visible)
 
     def carry(self, before: ExpectedView) -> None:
         """Says what another one says, where that is open."""

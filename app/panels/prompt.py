@@ -107,6 +107,7 @@ class PromptPanel(Panel):
         self.expected = ExpectedView(theme)
         self.expected.closed.connect(lambda: self.strip.set_selected(self._strip_query()))
         self.split = PromptSplit(self.edit, self.strip)
+        self.expected.shown.connect(self.split.set_lean)
         self.body.setSpacing(4)
         self.body.addWidget(self.split, 1)
         self.body.addWidget(self.expected)

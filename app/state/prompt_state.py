@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.i18n import tr
 from model.protocol.run_requests import Tokenize, TokenizeReply
 from model.protocol.token_run import NO_TOKENS, TokenRun
 
@@ -21,6 +22,11 @@ EXAMPLE_PROMPT = "The animal didn't cross the street because it was too tired"
 DELAY_MS = 120
 LONG_DELAY_MS = 350
 LONG_TEXT = 20_000
+
+
+def nothing_typed() -> str:
+    """Why an empty prompt is not prefilled; over once something is typed."""
+    return tr("The prompt is empty: type something first.")
 
 
 class PromptState(QObject):

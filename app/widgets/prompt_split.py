@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter
 
 from app.widgets.prompt_edit import PromptEdit
-from app.widgets.token_strip import TokenStrip
+from app.widgets.token_strip import LEAST_ROWS, TokenStrip
 
 LEAST_LINES, SHARE = 2, 0.3
 """Lines of text the box shows at least, and what of the height it takes where there is more."""
@@ -19,6 +19,7 @@ class PromptSplit(QSplitter):
     def __init__(self, edit: PromptEdit, strip: TokenStrip) -> None:
         super().__init__(Qt.Orientation.Vertical)
         self._edit, self._strip, self.own = edit, strip, False
+        self._lean = False
         self.setChildrenCollapsible(False)
         self.setHandleWidth(6)
         self.addWidget(edit)
@@ -35,6 +36,16 @@ class PromptSplit(QSplitter):
         self.setStretchFactor(0, 0)
         self.setStretchFactor(1, 1)
         self.share()
+
+    def set_lean(self, lean: bool) -> None:
+        """Asks for no more than the least, a row of tokens, while what stands below needs the height."""
+        if lean != self._lean:
+            self._lean = lean
+            self._strip.set_least_rows(1 if lean else LEAST_ROWS)
+            self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        return self.minimumSizeHint() if self._lean else super().sizeHint()
 
     def share(self) -> None:
         """The box gets its lines, and those more for which no row of tokens has to go: less than a row is of no use to

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 GAP, ROW_GAP, TIGHT_GAP, PADDING, RADIUS = 4, 4, 2, 4, 4
 SIGN, SIGN_GAP, SIGN_EDGE = 4.0, 2.0, 2.5
 """Px inside the sign of a branch, after it, and round it in its chip."""
+LEAST_ROWS = 2
 EDGE = 0.5
 """Opacity of the amber edge of tokens that are others than in another branch."""
 Key = Qt.Key
@@ -64,6 +65,7 @@ class TokenStrip(PointedSheet[int]):
         self._selected: int | None = None
         self._marked = (0, 0)
         self._flow: Flow | None = None
+        self._least_rows = LEAST_ROWS
         self._gap = ROW_GAP
         """Px between rows: fewer where that shows one row more of those that have no room."""
         self._first, self._top = 0, 0.0
@@ -188,7 +190,13 @@ class TokenStrip(PointedSheet[int]):
         return QSize(260, round(3 * (self._chip_height() + ROW_GAP)))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(80, round(2 * (self._chip_height() + ROW_GAP)))
+        rows = self._least_rows
+        return QSize(80, self.height_of(1) if rows == 1 else round(rows * (self._chip_height() + ROW_GAP)))
+
+    def set_least_rows(self, rows: int) -> None:
+        """Rows that it asks for at least."""
+        self._least_rows = rows
+        self.updateGeometry()
 
     # events
 
@@ -208,17 +216,23 @@ class TokenStrip(PointedSheet[int]):
         for group in self._groups.between(first, end):
             self._paint_group(painter, group)
 
-    def resizeEvent(self, _event: QResizeEvent) -> None:
-        """What was in sight stays so: the end, or the first token that was."""
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """What was in sight stays so: the end, or the first token that was, and the selected one before these."""
         bar = self.verticalScrollBar()
         at_end, first = 0 < bar.maximum() == bar.value(), 0
+        seen = False
         if self._pieces:
+            tops, selected = self._layout().tops, self._selected
             first = int(self._layout().starts[self._first])
+            row = -1 if selected is None else self._layout().row_of(selected)
+            seen = self._first <= row and tops[row + 1] - self._gap - self._top <= event.oldSize().height()
         self._relayout()
         if at_end:
             bar.setValue(bar.maximum())
         elif bar.value() and first < len(self._pieces):
             bar.setValue(round(self._layout().tops[self._layout().row_of(first)]))
+        if seen and self._selected is not None:
+            self.reveal(self._selected)
 
     def choose(self, thing: int) -> None:
         self.set_selected(thing, reveal=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -44,6 +45,7 @@ def test_all_candidates_are_reached_and_the_options_stay_in_sight(
     qtbot.waitUntil(lambda: scroll.isVisible() and view.rect().contains(place(options, view)))
     assert view.rect().contains(place(panel.expected, view))
     bar, bars = scroll.verticalScrollBar(), panel.expected.bars
+    assert scroll.viewport().height() in {3 * ROW, 4 * ROW}  # whole rows, that they may be read
     assert bars.height() == 5 * ROW > scroll.viewport().height() >= ROW and bar.isVisible()
     bar.setValue(bar.maximum())
     seen = scroll.viewport().rect()
@@ -54,3 +56,21 @@ def test_all_candidates_are_reached_and_the_options_stay_in_sight(
     qtbot.waitUntil(lambda: not bar.isVisible() and scroll.height() == 5 * ROW)
     panel.expected.show_first(run.id)
     assert not scroll.isVisible()
+
+
+def test_rows_of_tokens_give_way_to_it_and_the_clicked_token_stays_in_sight(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = ModelBench(tmp_path, Theme("dark"), made())
+    bench.run(random_ids(40))
+    monkeypatch.setattr("app.panels.prompt.follows_run", lambda _session: True)
+    panel = docked(qtbot, bench, PromptPanel, (285, 242))
+    qtbot.waitUntil(lambda: not bench.engine.waiting and len(panel.strip.rows_shown()) > 1)
+    before, last = panel.split.height(), panel.strip.rows_shown().stop - 1
+    strip, clicked = panel.strip, int(panel.strip._layout().starts[last])
+    QTest.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, pos=strip.chip_rect(clicked).center().toPoint())
+    qtbot.waitUntil(lambda: panel.expected.scrolled.isVisible() and panel.split.height() < before)
+    assert len(strip.rows_shown()) == 1 and strip._layout().row_of(clicked) in strip.rows_shown()
+    panel.expected._close()
+    qtbot.waitUntil(lambda: panel.split.height() == before)
+    assert strip._layout().row_of(clicked) in strip.rows_shown() and len(strip.rows_shown()) > 1

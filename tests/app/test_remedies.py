@@ -99,7 +99,11 @@ def test_nothing_typed_can_not_be_prefilled(live: Application, qtbot: QtBot) -> 
     session.set_prompt("")
     assert not registry.can("run.prefill")
     qtbot.waitUntil(lambda: not live.window.run_bar.prefill.isEnabled(), timeout=TIMEOUT)
+    session.prefill()
+    said = live.window.status.message
+    assert said.text() == "The prompt is empty: type something first."
     session.set_prompt("a")
+    assert not said.text()  # it holds no longer
     qtbot.waitUntil(live.window.run_bar.prefill.isEnabled, timeout=TIMEOUT)
 
 
