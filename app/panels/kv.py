@@ -79,7 +79,7 @@ class KvPanel(Panel):
         self.left = FactTable(theme, tr("What is left"), LEFT, folds=True)
         self.phases = FactTable(theme, tr("Prefill and decode side by side"), (), folds=True)
         self.step = FactTable(theme, tr("One step with the cache and without"), step_columns(), folds=True)
-        self.layers = FactTable(theme, tr("Bytes by layer"), layer_columns(sliding=False), along=True)
+        self.layers = FactTable(theme, tr("Bytes by layer"), layer_columns(sliding=False), folds=True, along=True)
         self.contents = ContentsView(self)
         self.measure = QPushButton(tr("Measure"))
         self.measure.setProperty("compact", True)

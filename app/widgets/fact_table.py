@@ -69,8 +69,8 @@ class FactModel(SheetModel):
         self.headed = False
         """Whether something else stands over the columns of words."""
         self.lines = 1
-        """Of a row: 1, 2 where its name stands over its figures, as many as there are columns where each figure has a
-        line of its own, with the column's title before it."""
+        """Of a row: 1, 2 where its name stands over its figures; one for the name and one a figure where each figure
+        has a line of its own with the column's title before it; one more a figure where the title stands over it."""
         self.brief: frozenset[tuple[int, int]] = frozenset()
         """Rows and columns of the figures that leave no room for the whole title."""
         self.along: int | None = None
@@ -80,6 +80,16 @@ class FactModel(SheetModel):
     def stacked(self) -> bool:
         """Whether each figure has a line of its own."""
         return self.lines > NAME_OVER_FIGURES
+
+    @property
+    def apart(self) -> bool:
+        """Whether each figure has its title on the line over it."""
+        return self.stacked and self.lines > 1 + len(self.figures)
+
+    @property
+    def figures(self) -> list[int]:
+        """The columns that a folded row has under its name."""
+        return [i for i, column in enumerate(self.columns) if i and not column.bar]
 
     def fold(self, lines: int) -> bool:
         """Makes a row so many lines; says whether that is new."""
@@ -103,7 +113,14 @@ class FactModel(SheetModel):
             return row, 0 if part == column else -1
         if not self.stacked:
             return row, column
-        return row, part if column in {LABEL, FIGURE} else -1
+        if self.apart:
+            at, place = (part - 1) // 2, LABEL if part % 2 else FIGURE
+            return row, self.figures[at] if column == place else -1
+        return row, self.figures[part - 1] if column in {LABEL, FIGURE} else -1
+
+    def name_of(self, row: int) -> str:
+        """A row's name as it stands over its figures: with its column's title, which has no other place there."""
+        return f"{self.columns[0].title} {self.rows[row][0].text}".strip()
 
     def title_of(self, row: int, column: int) -> str:
         """A column's title as it stands before a figure."""
@@ -134,10 +151,13 @@ class FactModel(SheetModel):
         """None where they stand before the figures."""
         if self.stacked:
             return ("",) * len(self.columns)
-        return tuple("" if column.left and self.headed else column.title for column in self.columns)
+        titles = ("" if column.left and self.headed else column.title for column in self.columns)
+        return tuple(title if index or self.lines == 1 else "" for index, title in enumerate(titles))
 
     def side(self, column: int) -> Qt.AlignmentFlag:
-        left = column == LABEL if self.stacked and column else self.columns[column].left
+        left = self.columns[column].left
+        if self.lines > 1 and (self.stacked or not column):
+            left = column in {0, LABEL}
         return Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
 
     def look(self, row: int, column: int) -> Look:
@@ -149,8 +169,11 @@ class FactModel(SheetModel):
             return Look(self.title_of(row, at), "secondary")
         bars = ((cell.bar, cell.voice),) if self.columns[at].bar and cell.bar is not None else None
         along = None if self.along is None else self.rows[row][self.along]
+        text, voice = cell.text, cell.voice
+        if self.lines > 1 and not at:
+            text, voice = self.name_of(row), "text" if self.stacked else voice
         return Look(
-            cell.text, "text" if self.stacked and not at else cell.voice, strong=cell.strong, bars=bars,
+            text, voice, strong=cell.strong, bars=bars,
             along=None if along is None or along.bar is None else (along.bar, along.voice),
         )  # fmt: skip
 
@@ -170,8 +193,9 @@ class FactModel(SheetModel):
 
 class FactTable(QTableView):
     """`rowChosen` by click or Enter, `rowHovered` (-1: none). Ctrl+C copies the row, the menu the table. `folds`: where
-    there is not the width for names and figures, these stand under their names, and under one another where there is
-    not the width for them either. `along`: bars that would be short are drawn along their rows, under the text."""
+    there is not the width for names and figures, these stand under their names, under one another where there is not
+    the width for them either, and under their titles where there is none for the two. `along`: bars that would be short
+    are drawn along their rows, under the text."""
 
     rowChosen = Signal(int)
     rowHovered = Signal(int)
@@ -335,10 +359,16 @@ class FactTable(QTableView):
 
     def _lines_for(self, needed: list[int]) -> int:
         """How many lines a row has in the present width."""
-        if sum(needed) <= self._width_in(1):
+        columns, figures = self._model.columns, self._model.figures
+        flat = sum(width for width, column in zip(needed, columns, strict=True) if not (self._along and column.bar))
+        if flat <= self._width_in(1):
             return 1
-        below = INSET + sum(needed[1:]) <= self._width_in(NAME_OVER_FIGURES)
-        return NAME_OVER_FIGURES if below else len(needed)
+        if INSET + sum(needed[i] for i in figures) <= self._width_in(NAME_OVER_FIGURES):
+            return NAME_OVER_FIGURES
+        lines = 1 + len(figures)
+        labels, widest, _brief = self._stacked_widths(0)
+        beside = INSET + labels + widest <= self._width_in(lines) or len(figures) == 1
+        return lines if beside else lines + len(figures)
 
     def _width_in(self, lines: int) -> int:
         """Px of width where rows are so many lines: the bar that comes with more of them does not decide for them."""
@@ -348,9 +378,11 @@ class FactTable(QTableView):
         return self.width() - bar
 
     def _fold(self, lines: int) -> None:
-        model = self._model
+        model, chosen = self._model, self._row(self.currentIndex().row())
         if model.fold(lines):
             self.clearSpans()
+            self._set_along(None)
+            self.set_current(chosen)
             self._dress.set_titled(titled=any(model.titles()))
         if lines > 1:
             for line in range(0, model.n_rows(), lines):
@@ -361,34 +393,39 @@ class FactTable(QTableView):
         """Figures under their names have the width in equal parts, and what they need at least; those under one another
         have what they need, their titles the rest."""
         header, rest, room = self.horizontalHeader(), range(1, len(needed)), self.viewport().width()
-        self._model.cut, self._model.brief = frozenset(), frozenset()
-        widths = [INSET, *needed[1:]]
-        if self._model.stacked:
-            labels, figures = self._stacked_widths()
-            widths[LABEL:] = [max(room - INSET - figures, labels), figures, *(0 for _ in rest[FIGURE:])]
+        model = self._model
+        model.cut = frozenset()
+        widths = [INSET, *(0 if model.columns[i].bar else needed[i] for i in rest)]
+        if model.stacked:
+            labels, figures, model.brief = self._stacked_widths(room - INSET)
+            before = max(room - INSET - figures, INSET if model.apart else labels)  # titles apart go on over figures
+            widths[LABEL:] = [before, figures, *(0 for _ in rest[FIGURE:])]
         else:
-            spare = max(room - sum(widths), 0) // max(len(rest), 1)
-            widths[1:] = [width + spare for width in widths[1:]]
+            model.brief = frozenset()
+            spare = max(room - sum(widths), 0) // max(len(model.figures), 1)
+            for i in model.figures:
+                widths[i] += spare
         for i, width in enumerate(widths):
             self.setColumnHidden(i, not width)
             if width:
                 header.resizeSection(i, width)
 
-    def _stacked_widths(self) -> tuple[int, int]:
-        """Px that titles before figures take at least, and figures; titles are brief where a figure needs the room."""
-        model, room = self._model, self.viewport().width() - INSET
+    def _stacked_widths(self, room: int) -> tuple[int, int, frozenset[tuple[int, int]]]:
+        """Px that titles before figures take at least, and figures; the figures that leave no `room` for more than a
+        brief title."""
+        model = self._model
         plain, strong = (QFontMetricsF(self._theme.font("table", bold=bold)) for bold in (False, True))
         brief, labels, figures = set[tuple[int, int]](), 0.0, 0.0
         for row, cells in enumerate(model.rows):
-            for at, cell in list(enumerate(cells))[1:]:
+            for at in model.figures:
+                cell, column = cells[at], model.columns[at]
                 figure = (strong if cell.strong else plain).horizontalAdvance(cell.text) + PADDING
-                column = model.columns[at]
-                if column.brief and plain.horizontalAdvance(column.title) + PADDING + figure > room:
+                beside = 0.0 if model.apart else figure
+                if column.brief and plain.horizontalAdvance(column.title) + PADDING + beside > room:
                     brief.add((row, at))
                 figures = max(figures, figure)
                 labels = max(labels, plain.horizontalAdvance(column.brief or column.title) + PADDING)
-        model.brief = frozenset(brief)
-        return math.ceil(labels), math.ceil(figures)
+        return math.ceil(labels), math.ceil(figures), frozenset(brief)
 
     def _needed(self, index: int) -> int:
         """Px that a column's widest text takes."""

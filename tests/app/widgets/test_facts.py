@@ -53,6 +53,37 @@ def test_bars_give_way_before_words_and_figures_never(qtbot: QtBot, theme: Theme
     assert not model.cut
 
 
+def test_a_folded_table_names_its_rows_leaves_out_bars_and_keeps_the_chosen_row(qtbot: QtBot, theme: Theme) -> None:
+    columns = (
+        Column(title="layer"), Column(bar=True, grows=True), Column(title="used"), Column(title="allocated"),
+        Column(title="window"), Column(title="served"),
+    )  # fmt: skip
+    table = FactTable(theme, "by layer", columns, folds=True, along=True)
+    qtbot.addWidget(table)
+    rows = [(Cell(text=f"{i}"), Cell(bar=0.5), *(Cell(text=f"{i}9.2 KB") for _ in range(4))) for i in range(3)]
+    table.set_rows(rows)
+    table.resize(600, 400)
+    table.show()
+    qtbot.waitExposed(table)
+    table.set_current(1)
+    model, found = table._model, list[int]()
+    for width in (600, 320, 230, 150, 100, 230, 600):
+        table.resize(width, 400)
+        qtbot.wait(20)
+        found.append(model.lines)
+        assert table.horizontalScrollBar().maximum() == 0
+        assert table._row(table.currentIndex().row()) == 1
+        first = model.lines  # of the second row
+        assert model.index(first, 0).data() == ("1" if model.lines == 1 else "layer 1")
+        said = [model.look(line, i) for line in range(model.n_rows()) for i in range(6) if not table.isColumnHidden(i)]
+        assert sum(look.text.endswith("KB") for look in said) == 12
+        assert any(look.bars for look in said) == (model.lines == 1)
+        if model.apart:
+            assert [model.look(first + 1, i).text for i in range(3)] == ["", "used", ""]
+            assert [model.look(first + 2, i).text for i in range(3)] == ["", "", "19.2 KB"]
+    assert found == [1, 1, 5, 5, 9, 5, 1] and model.along is None
+
+
 def test_bars_without_room_beside_their_figures_are_drawn_along_their_rows(qtbot: QtBot, theme: Theme) -> None:
     table = FactTable(theme, "heads", (Column(left=True), Column(bar=True, grows=True), Column()), along=True)
     qtbot.addWidget(table)
