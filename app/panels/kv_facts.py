@@ -115,11 +115,11 @@ def phase_rows(reply: KvReply) -> list[Row]:
         "intensity": tr("Operations for each byte read. Many: the arithmetic is what takes time. Few: reading is."),
     }
     table: tuple[tuple[str, str, Callable[[PhaseCost], str]], ...] = (
-        (tr("time"), tips["time"], lambda p: duration(p.ms)),
+        (tr("time"), tips["time"], lambda p: duration(p.ms) if p.ms else DASH),  # a prefill under way has none yet
         (tr("computes"), tips["flops"], lambda p: amount(p.flops, "FLOP")),
-        (tr("computes a second"), tips["flops"], lambda p: amount(_per_second(p.flops, p), "FLOP/s")),
+        (tr("computes a second"), tips["flops"], lambda p: _rate(p.flops, p, "FLOP/s")),
         (tr("reads"), tips["bytes"], lambda p: amount(p.bytes_read, "B")),
-        (tr("reads a second"), tips["bytes"], lambda p: amount(_per_second(p.bytes_read, p), "B/s")),
+        (tr("reads a second"), tips["bytes"], lambda p: _rate(p.bytes_read, p, "B/s")),
         (tr("intensity"), tips["intensity"], lambda p: f"{three(p.flops / max(p.bytes_read, 1))} FLOP/B"),
     )
     rows: list[Row] = []
@@ -198,8 +198,9 @@ def growth_lines(growth: Growth) -> list[list[str]]:
     return lines
 
 
-def _per_second(count: int, phase: PhaseCost) -> float:
-    return count / max(phase.ms, 1e-9) * 1e3
+def _rate(count: int, phase: PhaseCost, unit: str) -> str:
+    """So many a second of what was measured."""
+    return amount(1000 * count / phase.ms, unit) if phase.ms else DASH
 
 
 def _ints(values: Any) -> list[int]:

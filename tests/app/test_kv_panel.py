@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.kv import KvPanel, plan
 from app.panels.kv_contents import what_captions
+from app.panels.kv_facts import phase_rows
 from app.theme import Theme
 from app.widgets.growth_words import SWATCH, legend
 from app.widgets.heatmap_boundary import boundary_words, words_place
@@ -460,3 +462,12 @@ def test_the_tables_of_a_low_panel_have_every_row_in_sight(qtbot: QtBot, tmp_pat
         qtbot.wait(20)
         assert table.isVisible() and len(table.rows) == 6
         assert table.verticalScrollBar().maximum() == 0 and table.rowHeight(5) >= LEAST_ROW
+
+
+def test_a_prefill_under_way_has_no_time_and_no_rates_yet(qtbot: QtBot, tmp_path: Path) -> None:
+    """Between its chunks it said 0 ms, and thousands of EFLOP a second."""
+    reply, _ = kv_reply(shown(qtbot, tmp_path)[2])
+    measured, under_way = (phase_rows(replace(reply, prefill=replace(reply.prefill, ms=ms))) for ms in (5.0, 0.0))
+    said = {rows[0].text: (rows[1].text, late[1].text) for rows, late in zip(measured, under_way, strict=True)}
+    assert [name for name, (_, late) in said.items() if late == "–"] == ["time", "computes a second", "reads a second"]
+    assert all(early != "–" for early, _ in said.values())
