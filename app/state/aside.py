@@ -57,9 +57,11 @@ class Aside(QObject):
 
     @property
     def newest(self) -> Task | None:
-        """The one that was begun last; one of whose parts none is there waits while another goes on."""
-        going = [task for task in self.tasks if task.progress is None or task.progress.done]
-        return next(reversed(going or self.tasks), None)
+        """The one that was begun last of those that are known to go on; one that has not said how far it is, or of whose
+        parts none is there, may wait for its turn."""
+        going = [task for task in self.tasks if task.progress is not None and task.progress.done]
+        untold = [task for task in self.tasks if task.progress is None]
+        return next(reversed(going or untold or self.tasks), None)
 
     def begin(self, title: str, cancel: Callable[[], object], *, after_ms: int = 0) -> Task:
         """Something has begun; whoever began it ends it. What ends within `after_ms` is told nobody."""

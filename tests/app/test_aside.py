@@ -80,6 +80,9 @@ def test_what_waits_for_its_turn_is_told_where_nothing_else_goes_on(
     heads = session.aside.begin("Drawing the heads", lambda: stopped.append("heads"))
     heads.tell(Progress(what="Drawing the heads", done=0, total=30, unit="layers"))
     assert status.what.text().startswith("Measuring the prompt") and "85" in status.what.text()
+    row = session.aside.begin("Computing what the query reads", lambda: stopped.append("row"))
+    assert status.what.text().startswith("Measuring the prompt"), "one that says nothing may be waiting too"
+    row.end()
     status.cancel.click()
     assert stopped == ["prompt"]
     measuring.end()
