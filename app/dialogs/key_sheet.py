@@ -30,13 +30,23 @@ from app.frame.whole_edge import WholeEdge
 KEYS_RULE = (
     "Letters act while no text field has the focus; arrows, Home, End and Space belong to the focused widget first."
 )
+HEAT_MAP = "In a heat map"
+HEAT_MAP_KEYS = (
+    ("← ↑ → ↓, Home, End", "Choose another cell"),
+    ("PgUp, PgDown", "A screenful of rows"),
+    ("Ctrl+Home, Ctrl+End", "The first and the last cell"),
+    ("Z, Shift+Z", "Zoom in, zoom out"),
+    ("0", "Show the whole"),
+    ("Ctrl+C", "Copy the value"),
+)
+"""What the focused heat map does with a key itself, whatever commands there are."""
 SIDE = 20
 AROUND = 2 * SIDE + 12
 """Px beside the keys: margins and a scroll bar."""
 
 
 class KeySheet(QDialog):
-    """Every command with keys, by menu."""
+    """Every command with keys, by menu, and the keys of a heat map."""
 
     def __init__(self, theme: Theme, commands: CommandRegistry, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,14 +58,15 @@ class KeySheet(QDialog):
         for command in commands:
             if command.shortcuts and not command.hidden:
                 groups.setdefault(command.menu or "View", []).append((shortcut_text(command), command.label))
+        groups[HEAT_MAP] = [(keys, tr(title)) for keys, title in HEAT_MAP_KEYS]
         scroll = self._scroll = QScrollArea()
         scroll.setWidgetResizable(True)
-        self.inner = self._columns(groups, (("Run", "File", "Help"), ("View", "Model")))
+        self.inner = self._columns(groups, (("Run", "File", "Help"), ("View", "Model", HEAT_MAP)))
         self.ensurePolished()
         scroll.setWidget(self.inner)
         self.inner.ensurePolished()
         if self.inner.sizeHint().width() + AROUND > self.screen().availableGeometry().width() - KEPT:
-            self.inner = self._columns(groups, (("Run", "View", "File", "Model", "Help"),))
+            self.inner = self._columns(groups, (("Run", "View", "File", "Model", "Help", HEAT_MAP),))
             scroll.setWidget(self.inner)
         outer.setSpacing(12)
         outer.addWidget(scroll, 1)

@@ -132,6 +132,8 @@ def test_keys_stand_in_one_column_where_two_have_no_room(
             layout = sheet.inner.layout()
             assert layout is not None and sheet._scroll.horizontalScrollBar().maximum() == 0
             columns.append(layout.count())
+            said = [each.text() for each in sheet.inner.findChildren(QLabel)]
+            assert said[said.index("Z, Shift+Z") + 1] == "Zoom in, zoom out"  # a key of no command
         assert columns == [2, 1]
     finally:
         close_window(application)
