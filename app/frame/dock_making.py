@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.export.run_commands import export_command
 from app.frame.docks import PanelDock
+from app.panels.in_sight import bring_into_sight
 
 if TYPE_CHECKING:
     from app.commands import Command
@@ -37,5 +39,16 @@ def make_dock(panel_class: type[Panel], window: MainWindow) -> PanelDock | None:
 
 
 def commands_of_panel(panel: Panel) -> tuple[Command, ...]:
-    """All that a docked panel can be told."""
-    return (*panel.commands(), export_command(panel))
+    """All that a docked panel can be told. What changes what it shows brings it into sight, or nothing would be seen
+    of it."""
+    own = (_in_sight(panel, command) if command.id.endswith(".table") else command for command in panel.commands())
+    return (*own, export_command(panel))
+
+
+def _in_sight(panel: Panel, command: Command) -> Command:
+    def run() -> None:
+        if not panel.seen():
+            bring_into_sight(panel)
+        command.run()
+
+    return replace(command, run=run)

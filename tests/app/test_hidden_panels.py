@@ -52,3 +52,13 @@ def test_a_panel_behind_another_tab_costs_nothing(
     qtbot.waitUntil(lambda: panel.panel_id in refreshed)
     qtbot.wait(60)
     assert refreshed.count(panel.panel_id) == 1
+
+
+def test_a_table_that_is_asked_for_is_brought_into_sight(application: Application, qtbot: QtBot) -> None:
+    """The panel behind another tab was changed, and nothing was seen to happen."""
+    window = application.window
+    qtbot.waitUntil(window.docks["kv"].panel.seen)
+    for name in ("rope", "feed_forward", "kv"):
+        (command,) = (each for each in application.commands if each.id == f"{name}.table")
+        command.run()
+        qtbot.waitUntil(window.docks[name].panel.seen)
