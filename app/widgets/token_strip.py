@@ -139,7 +139,7 @@ class TokenStrip(PointedSheet[int]):
 
     def set_differs(self, first: int | None) -> None:
         """From this position on the text differs from another branch: its first token has a sign that says so, and all
-        of them an edge in their colour."""
+        of them a ground and an edge in their colour."""
         if first != self._differs:
             self._differs = first
             self._relayout()
@@ -287,7 +287,7 @@ class TokenStrip(PointedSheet[int]):
         rect = self.chip_rect(index)
         differs = self._differs is not None and index >= self._differs
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colours.hover if index == self.hovered else colours.panel if differs else colours.raised)
+        painter.setBrush(colours.hover if index == self.hovered else colours.amber_tint if differs else colours.raised)
         painter.drawRoundedRect(rect, RADIUS, RADIUS)
         if differs:
             edge = QColor(colours.amber)

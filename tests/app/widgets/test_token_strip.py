@@ -112,13 +112,13 @@ def test_what_differs_from_another_branch_has_an_edge_and_its_first_token_a_sign
         return {name: sum(_near(pixel, getattr(palette, name), 8) for pixel in at) for name in names}
 
     def edged(index: int) -> bool:
-        """Whether a chip's left side is amber all along, and its ground the panel's."""
+        """Whether a chip's left side is amber all along, and its ground tinted."""
         image = strip.viewport().grab(strip.chip_rect(index).toRect()).toImage()
         rows = range(5, image.height() - 5)
         warm = [
             any(pixel.red() > pixel.blue() + 30 for pixel in (image.pixelColor(x, y) for x in (0, 1))) for y in rows
         ]
-        return all(warm) and _near(image.pixelColor(image.width() - 4, 4), palette.panel, 3)
+        return all(warm) and _near(image.pixelColor(image.width() - 4, 4), palette.amber_tint, 3)
 
     first, narrow = 13, strip.chip_rect(13).width()
     assert not edged(first + 1) and strip.sign_rect().isNull()
