@@ -274,8 +274,12 @@ class AttentionPanel(Panel):
 
     @property
     def _in_tabs(self) -> bool:
-        """Whether matrix, heads and lines take turns: where it is narrow, and where pinned matrices gain by it."""
-        return self.width() < self.ctx.theme.px(NARROW) or (bool(self.pinned) and self._gains_by_tabs())
+        """Whether matrix, heads and lines take turns: where it is narrow and not so low that a square matrix leaves the
+        heads room, and where pinned matrices gain by it."""
+        narrow = self.width() < self.ctx.theme.px(NARROW)
+        if narrow and not self.pinned:
+            return self._left_by_matrix() < self._split_side()
+        return narrow or (bool(self.pinned) and self._gains_by_tabs())
 
     def _gains_by_tabs(self) -> bool:
         px = self.ctx.theme.px
@@ -296,9 +300,13 @@ class AttentionPanel(Panel):
         px = self.ctx.theme.px
         if self._stacked:
             return self._free_width
-        left = self.width() - 36 - round((self.height() - px(60)) * 1.06) - px(12)
         alone = not self.side.split and len(self.maps()) == 1
-        return min(max(px(SIDE_WIDTH), left), px(MOST_SIDE)) if alone else self._split_side()
+        return min(max(px(SIDE_WIDTH), self._left_by_matrix()), px(MOST_SIDE)) if alone else self._split_side()
+
+    def _left_by_matrix(self) -> int:
+        """Px of width that one square matrix as high as there is room leaves."""
+        px = self.ctx.theme.px
+        return self.width() - 36 - round((self.height() - px(60)) * 1.06) - px(12)
 
     def _split_side(self) -> int:
         """Of the heads' place, where the lines have one of their own: never less than the heads need."""

@@ -75,6 +75,11 @@ class MapView(QWidget):
         self.heat.set_bar(BarText(values=(0.0, 0.5, 1.0), scale=scale_words("sqrt", fixed=False), brief="√"))
         self._table: MatrixTable | None = None
         self._table_view: HeadView | None = None
+        self.alone = QLabel(self.heat)
+        self.alone.setTextFormat(Qt.TextFormat.PlainText)
+        self.alone.setProperty("role", "hint")
+        self.alone.setWordWrap(True)
+        self.alone.hide()
         self._stack = QStackedWidget()
         self._stack.addWidget(self.heat)
         column = QVBoxLayout(self)
@@ -180,6 +185,7 @@ class MapView(QWidget):
         for layout in (self.layout(), self._title.layout()):
             if layout is not None:
                 layout.activate()
+        self._say_alone()
 
     def fit_in(self, room: QSize, options: Options, *, shared: bool = False) -> Fit:
         """How it would stand in a view of that size with a title; of no size where title or readout have no room for
@@ -279,6 +285,22 @@ class MapView(QWidget):
         last = max(heat.shape[0] - 1, 0), max(heat.shape[1] - 1, 0)
         words = cell_words(last, USUAL, ("", "", ""), (heat.row_axis, heat.col_axis), BARE)
         return parts_width(heat.theme, words)
+
+    def _say_alone(self) -> None:
+        """Says under the one cell of a single token why there is no more to see, where the words have room."""
+        if self.heat.shape != (1, 1) or self.pinned is not None:
+            self.alone.hide()
+            return
+        top, width = self.bottom() - self._stack.y() + self._ctx.theme.px(12), self.heat.width()
+        words = tr("One token alone can only read itself: its weight is 1 in every head.")
+        more = tr("Step, or write more: tokens then choose what they read.")
+        for said in (f"{words} {more}", words):
+            self.alone.setText(said)
+            high = self.alone.heightForWidth(width)
+            if top + high <= self.heat.height():
+                break
+        self.alone.setGeometry(0, top, width, high)
+        self.alone.setVisible(top + high <= self.heat.height())
 
     def _make_title(self, column: QVBoxLayout) -> None:
         title = self._title = QWidget()

@@ -427,9 +427,9 @@ class SideView(QWidget):
             ),
         ])  # fmt: skip
         self.entropy.set_boundary(first_decode)
-        self.entropy_words.set_parts(
-            [(tr("mean") + " ", "secondary"), (f"{reply.mean:.3f}", "strong"), (" " + tr("nats"), "secondary")]
-        )
+        mean = [(tr("mean") + " ", "secondary"), (f"{reply.mean:.3f}", "strong"), (" " + tr("nats"), "secondary")]
+        across = "  " + tr("by position")
+        self.entropy_words.set_parts([*mean, (across, "secondary")], mean)
 
     # inside
 

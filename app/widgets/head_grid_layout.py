@@ -167,8 +167,8 @@ def by_layer(
 ) -> GridLayout:
     """Rows are layers. Thumbnails as large as the width allows, smaller where that brings all layers into `height`
     and they stay at least 14 px, or 11 px closer to one another, with a number at each (`line` px from one to the
-    next); never under 8 px. Where there is width for it the layers stand in stacks beside one another, and are larger.
-    Width and height that are left go between them."""
+    next); never under 8 px. Where there is width for it the layers stand in stacks beside one another, and are larger
+    or all in sight. Width and height that are left go between them."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
     across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
@@ -189,6 +189,16 @@ def by_layer(
         # Stacks for thumbnails to be larger, or as large and all in sight.
         if larger >= least and (larger > side + 1 or (not (fits or dense) and stacks == 1 and larger >= side)):
             side, across, stacks, apart = larger, fits_across, count, gap
+    for count in range(2, n_layers + 1) if stacks == 1 and not (fits or dense) else ():
+        # Stacks of small ones, close to one another, before any layer is out of sight.
+        room = (width - (count - 1) * STACK_GAP) / count
+        fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
+        thin = math.floor((height - header - 1) / -(-n_layers // count)) - THIN_GAP
+        if fits_across < DENSE:
+            break
+        if thin >= DENSE and thin + THIN_GAP >= line:
+            side, across, stacks, apart = math.floor(min(fits_across, thin)), fits_across, count, THIN_GAP
+            break
     between = min(max(math.floor(across - side + 2.0), 2.0), MOST_BETWEEN)
     layout = GridLayout(
         shape=shape, side=side, pitch=side + apart, step=side + between, left=left, header=header, group=max(group, 1),

@@ -16,7 +16,7 @@ from app.widgets.heatmap_paint import readout_lines
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.protocol.attention_requests import Stage
-from tests.app.attention_bench import Bench, settled, shown
+from tests.app.attention_bench import Bench, model_info, settled, shown
 from tests.app.test_attention_pins import with_pins
 
 
@@ -100,3 +100,55 @@ def test_a_narrow_matrix_keeps_the_tokens_of_its_cell_and_its_size(
     assert all(heat.rect().toRectF().contains(place) for place in there)
     if stage == "weights":
         assert geometry.area.width() >= least
+
+
+@pytest.mark.parametrize(("size", "scale"), [((976, 480), 2.0), ((600, 340), 1.0)])
+def test_a_low_panel_has_the_heads_beside_the_matrix(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int], scale: float
+) -> None:
+    """They took turns, and two thirds of the width lay idle beside a square matrix."""
+    bench = Bench(tmp_path, Theme("dark", text_scale=scale), model_info(30, 9, 3))
+    panel = shown(qtbot, bench, size)
+    bench.run(19, 7)
+    settled(qtbot, panel, bench)
+    panel.resize(*size)
+    settled(qtbot, panel, bench)
+    heat, grid = panel.main.heat, panel.side.grid
+    assert not panel.pages.isVisible() and grid.isVisible() and heat.isVisible()
+    assert heat.geometry_now().area.width() >= 170
+    assert panel.side.width() >= panel.side.heads_least()
+    panel.resize(size[0] // 2, size[1])
+    qtbot.waitUntil(lambda: panel.pages.isVisible() and not grid.isVisible())
+
+
+@pytest.mark.parametrize(("size", "scale"), [((655, 405), 1.0), ((976, 480), 2.0), ((321, 471), 2.0)])
+def test_one_token_alone_says_why_there_is_no_more_to_see(
+    qtbot: QtBot, tmp_path: Path, size: tuple[int, int], scale: float
+) -> None:
+    bench = Bench(tmp_path, Theme("dark", text_scale=scale))
+    panel = shown(qtbot, bench, size)
+    bench.run(1)
+    settled(qtbot, panel, bench)
+    panel.resize(*size)
+    settled(qtbot, panel, bench)
+    said, heat = panel.main.alone, panel.main.heat
+    drawn = heat.geometry_now()
+    qtbot.waitUntil(said.isVisible)
+    assert said.text().startswith("One token alone can only read itself")
+    assert heat.rect().contains(said.geometry()) and said.height() >= said.heightForWidth(said.width())
+    assert not any(part.toAlignedRect().intersects(said.geometry()) for part in (drawn.area, drawn.bar, drawn.readout))
+    bench.run(2, 1)
+    settled(qtbot, panel, bench)
+    assert not said.isVisible()
+
+
+def test_entropies_say_what_they_are_drawn_over(qtbot: QtBot, tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Theme("dark"))
+    panel = shown(qtbot, bench, (751, 504))
+    bench.run(42, 30)
+    settled(qtbot, panel, bench)
+    panel.side.show_page("entropy")
+    settled(qtbot, panel, bench)
+    words = panel.side.entropy_words
+    qtbot.waitUntil(lambda: bool(words.text()))
+    assert words.text().endswith("by position") and words.text() == "".join(t for t, _ in words.shown())

@@ -51,6 +51,19 @@ def test_layers_stand_closer_before_any_of_them_is_out_of_sight() -> None:
         assert large.pitch >= 14, "numbers in large text would touch"
 
 
+def test_layers_stand_in_stacks_of_small_ones_before_any_of_them_is_out_of_sight() -> None:
+    """Thirteen of thirty showed, and half of the width was empty."""
+    for height in (220, 250, 280):
+        layout = by_layer((30, 9), 3, width=430, height=height, left=20, header=28, gap=2, line=12)
+        assert layout.stacks == 2 and layout.side >= 11 and layout.pitch >= 12
+        assert layout.rows_in(height) == layout.rows and layout.height <= height
+        places = [layout.rect(layer, head) for layer in range(30) for head in range(9)]
+        assert max(place.right() for place in places) <= 430
+        assert not any(one.intersects(other) for one, other in itertools.combinations(places, 2))
+    low = by_layer((30, 9), 3, width=430, height=150, left=20, header=28, gap=2, line=12)
+    assert low.side >= 14, "as large as ever where small ones do not fit either"
+
+
 def test_the_key_of_marks_stands_beside_heads_that_it_would_put_out_of_sight(qtbot: QtBot) -> None:
     theme = Theme("dark")
     grid = HeadGrid(theme)
