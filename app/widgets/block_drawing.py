@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from app.theme import Theme
 
 STREAM, INDENT, RADIUS = 22.0, 48.0, 9.0
+INDENT_SHARE, EDGE = 0.15, 8.0
+"""Of the width at most what is left of a block's boxes, and px right of them."""
 LOW, TWO_LINES, HIGH = 20.0, 36.0, 58.0
 """Px of a box at 100 % text: with name and detail on one line, with a line for each, and with air round them."""
 CLOSE, WIDE = 12.0, 26.0
 """Px between boxes at 100 % text."""
 INSIDE, HALF = 10.0, 0.6
 """Px at either side of a box's text; of its width what each of two lines takes at most."""
+WRAP = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
 SHARE = 2.2
 """Times a box is higher than a gap, between these bounds."""
 
@@ -57,7 +60,7 @@ class Outline:
 
 
 class DrawingPage(QScrollArea):
-    """A drawing that is scrolled where it is higher than the place."""
+    """A drawing that is scrolled where it is higher than the place, and sideways where a name has no room in it."""
 
     def __init__(self, theme: Theme, drawing: QWidget) -> None:
         super().__init__()
@@ -65,7 +68,6 @@ class DrawingPage(QScrollArea):
         self.setWidget(drawing)
         self.setWidgetResizable(True)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(drawing.accessibleName())
         self.viewport().setAutoFillBackground(False)
@@ -102,16 +104,19 @@ class BlockDrawing(QWidget):
         return QSize(self._theme.px(320), self._theme.px(420))
 
     def minimumSizeHint(self) -> QSize:
-        """High enough for every box at its lowest; where that has to be scrolled in any case, for two lines in each."""
+        """High enough for every box at its lowest; where that has to be scrolled in any case, for all that is said in
+        each. Wide enough for every name."""
         scale, height, place = self._theme.text_scale, self._theme.px(160), self.parentWidget()
+        width = self._least_width(self.outline) if self.outline is not None else 0
         if self.outline is not None and place is not None and self._flat(self.outline, place.size()):
             height = math.ceil(flat_height(self.outline) * scale)
         elif self.outline is not None:
             rows, gaps = _counts(self.outline)
             height = math.ceil((rows * LOW + gaps * CLOSE) * scale) + 4
             if place is not None and place.height() < height:
-                height = math.ceil((rows + gaps / SHARE) * TWO_LINES * scale) + 4
-        return QSize(self._theme.px(200), height)
+                box = self._whole_box(self.outline, max(place.width(), width))
+                height = math.ceil(rows * box + gaps * TWO_LINES * scale / SHARE) + 4
+        return QSize(width, height)
 
     # geometry
 
@@ -130,11 +135,61 @@ class BlockDrawing(QWidget):
         note = small.horizontalAdvance(op.note) + 14 if op.note else 0.0
         return max(name + note, small.horizontalAdvance(op.detail) * HALF) + 2 * INSIDE + 2
 
+    def _indent(self, width: float) -> float:
+        """Px left of a block's boxes, in which the stream is."""
+        return min(INDENT * self._theme.text_scale, max(width * INDENT_SHARE, 3 * RADIUS))
+
+    def _beside(self, width: float, group: int) -> float:
+        """Px of each of a group's branches, at least."""
+        gap = WIDE * self._theme.text_scale
+        return (width - 2 - EDGE - self._indent(width) - gap * (group - 1)) / group
+
+    def _least_width(self, outline: Outline) -> int:
+        """Px in which every name is whole, those of branches beside one another too."""
+        bold = QFontMetricsF(self._theme.font("table", bold=True))
+
+        def need(ops: Branch) -> float:
+            return max((bold.horizontalAdvance(op.name) for op in ops), default=0.0) + 2 * INSIDE + 2
+
+        widest = max(need(outline.first), need(outline.last))
+        for group in outline.groups:
+            gap = WIDE * self._theme.text_scale
+            inner = len(group) * max(map(need, group)) + gap * (len(group) - 1) + 2 + EDGE
+            widest = max(widest, min(inner + INDENT * self._theme.text_scale, max(inner / (1 - INDENT_SHARE),
+                                                                                 inner + 3 * RADIUS)))  # fmt: skip
+        return math.ceil(widest) + 1
+
+    def _whole_box(self, outline: Outline, width: float) -> float:
+        """Px of height in which every box of a drawing `width` px wide says all it has to, two lines at least."""
+        bold = QFontMetricsF(self._theme.font("table", bold=True))
+        rooms = [(width - 2, [*outline.first, *outline.last])]
+        rooms += [(self._beside(width, len(group)), [op for branch in group for op in branch])
+                  for group in outline.groups]  # fmt: skip
+        least = TWO_LINES * self._theme.text_scale
+        for room, ops in rooms:
+            said = max((self._lines(op, room - 2 * INSIDE) for op in ops), default=0.0)
+            least = max(least, bold.height() + said + 4)
+        return least
+
+    def _lines(self, op: Op, room: float) -> float:
+        """Px of height of what is under a name."""
+        text = _under(op) if self._crowded(op, room) else op.detail
+        small = QFontMetricsF(self._theme.font("hint"))
+        return small.boundingRect(QRectF(0, 0, room, 9999), WRAP, text).height() if text else 0.0
+
+    def _crowded(self, op: Op, room: float) -> bool:
+        """Whether name and figure have no room on one line."""
+        bold, small = QFontMetricsF(self._theme.font("table", bold=True)), QFontMetricsF(self._theme.font("hint"))
+        return bool(op.note) and bold.horizontalAdvance(op.name) + 10 + small.horizontalAdvance(op.note) > room
+
     def pitch(self, outline: Outline) -> tuple[float, float]:
         """Px of a box and of a gap: what the height allows, within bounds."""
         (rows, gaps), scale, room = _counts(outline), self._theme.text_scale, self.height() - 4
         gap = min(max(room / (SHARE * rows + gaps), CLOSE * scale), WIDE * scale)
-        return min(max((room - gaps * gap) / rows, LOW * scale), HIGH * scale), gap
+        whole = self._whole_box(outline, self.width())
+        if room >= rows * whole + gaps * CLOSE * scale:
+            gap = min(gap, (room - rows * whole) / gaps)
+        return min(max((room - gaps * gap) / rows, LOW * scale), max(HIGH * scale, whole)), gap
 
     def boxes(self) -> list[tuple[QRectF, Op]]:
         """Every box with its place."""
@@ -184,7 +239,8 @@ class BlockDrawing(QWidget):
         if self._flat(outline, self.size()):
             return lay_flat(outline, self._need, self.size().toSizeF(), scale, RADIUS)
         (high, gap), x = self.pitch(outline), STREAM * scale
-        left, right = 1.0, self.width() - 1.0
+        left, right, indent = 1.0, self.width() - 1.0, self._indent(self.width())
+        x *= indent / (INDENT * scale)
         boxes: list[tuple[QRectF, Op]] = []
         wires: list[list[QPointF]] = []
         sums: list[QPointF] = []
@@ -205,11 +261,11 @@ class BlockDrawing(QWidget):
         for group in outline.groups:
             out = y
             y += gap * 0.7
-            width = (right - 8 - left - INDENT * scale - gap * (len(group) - 1)) / len(group)
+            width = (right - EDGE - left - indent - gap * (len(group) - 1)) / len(group)
             deepest = max(map(len, group))
             foot = y + deepest * high + (deepest - 1) * gap + gap * 0.8
             for column, branch in enumerate(group):
-                start = left + INDENT * scale + column * (width + gap)
+                start = left + indent + column * (width + gap)
                 middle, at = start + width / 2, y
                 wires.append([QPointF(x, out), QPointF(middle, out), QPointF(middle, at)])
                 for number, op in enumerate(branch):
@@ -249,13 +305,15 @@ class BlockDrawing(QWidget):
         strong, hint = self._theme.font("table", bold=True), self._theme.font("hint")
         bold, small = QFontMetricsF(strong), QFontMetricsF(hint)
         inside = rect.adjusted(INSIDE, 2, -INSIDE, -2)
-        note = small.horizontalAdvance(op.note) + 10 if op.note else 0.0
-        both = bool(op.detail) and inside.height() >= bold.height() + small.height()
-        wrap = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
+        under, figure = op.detail, op.note
+        lines = self._lines(op, inside.width())
+        if self._crowded(op, inside.width()) and bold.height() + lines <= inside.height() + 2:
+            under, figure = _under(op), ""
+        note = small.horizontalAdvance(figure) + 10 if figure else 0.0
+        both = bool(under) and inside.height() >= bold.height() + small.height()
         said = small.height()
-        if both and small.horizontalAdvance(op.detail) > inside.width():
-            lines = small.boundingRect(QRectF(0, 0, inside.width(), 999), wrap, op.detail)
-            said = max(said, lines.height()) if bold.height() + lines.height() <= inside.height() + 2 else said
+        if both and small.horizontalAdvance(under) > inside.width() and bold.height() + lines <= inside.height() + 2:
+            said = max(said, lines)
         top = QRectF(inside.left(), inside.top(), inside.width(), inside.height())
         if both:
             top = QRectF(inside.left(), inside.center().y() - (bold.height() + said) / 2, inside.width(),
@@ -267,14 +325,14 @@ class BlockDrawing(QWidget):
         painter.drawText(top, middle | Qt.AlignmentFlag.AlignLeft, name)
         painter.setFont(hint)
         painter.setPen(colours.secondary)
-        painter.drawText(top, middle | Qt.AlignmentFlag.AlignRight, op.note)
+        painter.drawText(top, middle | Qt.AlignmentFlag.AlignRight, figure)
         place = QRectF(top.left(), top.bottom(), top.width(), said)
         if not both:
             place = top.adjusted(bold.horizontalAdvance(name) + 10, 0, -note, 0)
         if said > small.height():
-            painter.drawText(place, wrap, op.detail)
+            painter.drawText(place, WRAP, under)
             return
-        detail = small.elidedText(op.detail, Qt.TextElideMode.ElideRight, place.width())
+        detail = small.elidedText(under, Qt.TextElideMode.ElideRight, place.width())
         painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, detail)
 
 
@@ -282,6 +340,11 @@ def _counts(outline: Outline) -> tuple[int, float]:
     """How many boxes lie over one another, and how many gaps."""
     rows = len(outline.first) + len(outline.last) + sum(max(map(len, group)) for group in outline.groups)
     return rows, rows + 1.5 * len(outline.groups) + 1
+
+
+def _under(op: Op) -> str:
+    """What a box says under its name where its figure has no room beside it."""
+    return " · ".join(part for part in (op.detail, op.note) if part)
 
 
 def _sentence(op: Op) -> str:

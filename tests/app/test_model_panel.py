@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QPoint, QRect, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
@@ -21,7 +21,7 @@ from app.panels.model_card_words import check_columns, check_rows, source_path
 from app.panels.model_outline import outline_lines
 from app.session import Topic
 from app.theme import Theme
-from app.widgets.block_drawing import LOW, TWO_LINES
+from app.widgets.block_drawing import INSIDE, LOW, TWO_LINES, WRAP
 from app.widgets.fact_sheet import BREAK
 from app.widgets.fact_table import FactTable
 from app.widgets.table_style import LEAST_ROW
@@ -258,6 +258,37 @@ def test_a_drawing_higher_than_its_place_is_scrolled(qtbot: QtBot, tmp_path: Pat
     QTest.keyClick(panel.way, Qt.Key.Key_End)
     bar.setValue(bar.maximum())
     assert panel.drawing.mapTo(panel.way.viewport(), last.bottomRight().toPoint()).y() <= panel.way.viewport().height()
+
+
+@pytest.mark.parametrize("name", list(WAYS))
+@pytest.mark.parametrize(("width", "scale"), [(321, 2.0), (305, 2.0), (264, 2.0), (321, 1.0)])
+def test_a_drawing_in_a_narrow_place_says_all_of_it(
+    qtbot: QtBot, tmp_path: Path, name: str, width: int, scale: float
+) -> None:
+    """In a window of 1000 px at 200 % it was wider than its place, which had no bar."""
+    panel, bench = shown(qtbot, tmp_path, family(name), (width, 471))
+    panel.grid.show_card("drawing")
+    bench.ctx.theme.set_text_scale(scale)
+    panel.resize(width, 471)
+    qtbot.wait(50)
+    drawing, outline, bar = panel.drawing, panel.drawing.outline, panel.way.horizontalScrollBar()
+    assert outline is not None
+    theme = bench.ctx.theme
+    bold, small = QFontMetricsF(theme.font("table", bold=True)), QFontMetricsF(theme.font("hint"))
+    beside = max(map(len, outline.groups))
+    assert drawing.width() == max(panel.way.viewport().width(), drawing.minimumSizeHint().width())
+    assert bar.maximum() == 0 or (beside > 1 and not bar.isHidden())
+    for rect, op in drawing.boxes():
+        room = rect.width() - 2 * INSIDE
+        assert drawing.rect().toRectF().contains(rect) and bold.horizontalAdvance(op.name) <= room
+        under = " · ".join(filter(None, (op.detail, op.note if drawing._crowded(op, room) else "")))
+        lines = small.boundingRect(QRectF(0, 0, room, 999), WRAP, under).height() if under else 0.0
+        assert lines == pytest.approx(drawing._lines(op, room))
+        if drawing.height() > panel.way.viewport().height():
+            assert bold.height() + lines <= rect.height()
+    frame = drawing._lay_out(outline)[3]
+    assert small.horizontalAdvance(outline.caption) <= frame.width() - 20
+    bench.ctx.theme.set_text_scale(1.0)
 
 
 def test_sentences_have_the_width_that_figures_do_not_need() -> None:
