@@ -217,7 +217,7 @@ def cost_parts(session: Session, *, short: int, apart: bool = False) -> Form:
     run = session.run
     if run is None:
         return ()
-    mark = ((f"{tr('other text')}    " if short < 2 else "≠ ", "secondary"),) if apart else ()
+    mark = ((f"{tr('run of other text')}    " if short < 2 else "≠ ", "secondary"),) if apart else ()
     units = short in {0, 1, 3}
     tok, space = (f" {tr('tok')} ", "    ") if units else (" · ", "   ")
     steps = len(run.path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from PySide6.QtCore import QMargins, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QLabel, QVBoxLayout
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout
 
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 DEFAULTS = SamplerSettings()
 SEARCH_DELAY_MS = 150
 SHORT = 580
+TWO_COLUMNS, APART = 600, 28
+"""Px at 100 % text of width from which on sliders stand in two columns, and between these."""
 CDF, CDF_STRIP = 92, 52
 BAR_OUT = 9
 """Px of the table's scroll bar that lie in the panel's margin."""
@@ -71,7 +73,7 @@ class SamplingPanel(Panel):
     def build(self) -> None:
         theme = self.ctx.theme
         self.rows: dict[str, SliderRow] = {}
-        sliders = QVBoxLayout()
+        sliders = self._sliders = QGridLayout()
         sliders.setSpacing(0)
         self.body.setSpacing(4)  # the table has what is saved
         for name, label, mapping, decimals, off, tip in slider_table(49152):
@@ -79,7 +81,8 @@ class SamplingPanel(Panel):
             row.setObjectName(f"slider-{name}")
             row.valueChanged.connect(lambda value, name=name: self._set(name, value))
             self.rows[name] = row
-            sliders.addWidget(row)
+        self._columns = 0
+        self._place_sliders(1)
         self._rows: tuple[Candidate, ...] = ()
         self._shown: DistributionReply | None = None
         self._carried: int | None = None
@@ -144,8 +147,24 @@ class SamplingPanel(Panel):
         theme, short = self.ctx.theme, event.size().height() < self.ctx.theme.px(SHORT)
         for row in self.rows.values():
             row.set_dense(short)
+        self._place_sliders(2 if event.size().width() >= theme.px(TWO_COLUMNS) else 1)
         self.cdf.setFixedHeight(theme.px(CDF_STRIP if short else CDF))
         self.note.setVisible(not short)
+
+    def _place_sliders(self, columns: int) -> None:
+        """One under the other, or in two columns where that leaves each longer than it is in a narrow panel."""
+        if columns == self._columns:
+            return
+        self._columns, rows = columns, -(-len(self.rows) // columns)
+        across = (
+            QSizePolicy.Policy.Expanding if columns == 1 else QSizePolicy.Policy.Ignored
+        )  # it may become narrow again
+        for at, row in enumerate(self.rows.values()):
+            row.setSizePolicy(across, row.sizePolicy().verticalPolicy())
+            self._sliders.addWidget(row, at % rows, at // rows)
+        for column in range(2):
+            self._sliders.setColumnStretch(column, 1 if column < columns else 0)
+        self._sliders.setHorizontalSpacing(APART if columns > 1 else 0)
 
     def tables(self, done: Callable[[list[Table]], None]) -> None:
         done(sampling_tables(self.ctx.session))

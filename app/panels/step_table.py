@@ -33,6 +33,8 @@ HEADER, LOW_HEADER, ROW = 22, 15, 19
 PADDING = 3
 TOKEN_LEAST = 50
 """Px at 100 % text, six letters, the token has before the entropy, which the curve shows too, gives way."""
+TOKEN_MOST = 160
+"""Px at 100 % text from which on the token keeps no figure away from it."""
 _HEADERS = ("step", "token", "p", "entropy", "ms")
 _RUN_KEYS = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Space, Qt.Key.Key_Home, Qt.Key.Key_End})
 
@@ -94,7 +96,7 @@ class StepModel(SheetModel):
 
     def spoken(self, row: int, _column: int) -> str:
         step = self.rows[row]
-        chosen = " " + tr("(chosen by hand)") if step.forced else ""
+        chosen = " " + tr("(*: chosen by hand)") if step.forced else ""
         return f"{tr('step')} {step.step}: {step.piece}{chosen}"
 
 
@@ -224,4 +226,11 @@ class StepTable(QTableView):
             )
             for column, texts in samples.items()
         }
-        fit_columns(self, widths, flexible=TOKEN, least=self._theme.px(TOKEN_LEAST), giving_way=(ENTROPY,))
+        fit_columns(
+            self,
+            widths,
+            flexible=TOKEN,
+            least=self._theme.px(TOKEN_LEAST),
+            giving_way=(ENTROPY,),
+            most=self._theme.px(TOKEN_MOST),
+        )

@@ -53,7 +53,7 @@ FIRST = 1000
 
 HELP = (
     "Prefill reads the whole prompt at once; each decode step adds one token. Click a step to go there, "
-    "or drag along the curve; choose another candidate in Sampling to branch.\n\n"
+    "or drag along the curve; choose another candidate in Sampling to branch; a token chosen so has a star (*).\n\n"
     "The curve, in nats: entropy = −Σ p·log p over the vocabulary, how unsure the model was before a token; "
     "surprisal = −log p(token), how little it expected the one that came. Surprisal is entropy on average "
     "when tokens are drawn from p as it is.\n\n"

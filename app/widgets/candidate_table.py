@@ -36,6 +36,8 @@ row's tip."""
 BAR_LEAST, BAR_TIGHT, BAR_STUB, BAR_BRIEF = 52, 40, 32, 20
 TOKEN_LEAST, TOKEN_TIGHT, TOKEN_BRIEF = 92, 78, 58
 """Px at 100 % text: a dozen letters, ten, and seven."""
+TOKEN_MOST = 200
+"""What it has where there is room for more: that is the bar's."""
 CHOSEN = {"id": ID, "logit": LOGIT, "raw": RAW}
 """Columns that a person can keep in sight, by the names they are remembered under."""
 PADDING = 3
@@ -306,7 +308,8 @@ class CandidateTable(QTableView):
         self.setColumnHidden(BAR, BAR not in widths)
         spare = self.columnWidth(TOKEN) - max(least, theme.px(TOKEN_TIGHT))
         if spare > 0 and led:
-            widths[BAR] += min(round(spare * 0.6), theme.px(82))
+            wide = self.columnWidth(TOKEN) - theme.px(TOKEN_MOST)  # what no token needs: its figures stay near it
+            widths[BAR] += max(min(round(spare * 0.6), theme.px(82)), wide)
             fit_columns(self, widths, flexible=TOKEN, least=least, giving_way=[c for c in giving_way if c in hidden])
         whole_rows(self, header=theme.px(HEADER), row=theme.px(ROW))
         self._show_pick()

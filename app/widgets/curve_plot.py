@@ -35,6 +35,8 @@ PALE, BAND_LINE = 0.28, 1.3
 """Opacity of the band from lowest to highest, and px of the line of means over it, where positions share pixels."""
 BESIDE = 3.0
 """Px from a position to its figure where that stands within the plot."""
+NAME_APART = 10.0
+"""Px to the figures at both sides of the name of the axis, where it stands between two."""
 VEIL = 0.6
 """How much of what is ahead of the current position is hidden."""
 
@@ -143,23 +145,25 @@ class CurvePlot(CursorPlot):
         all, lines and gaps are short and the unit stands left of the positions; no curve goes without its name."""
         metrics, plot = QFontMetricsF(self._theme.font("hint")), self.plot_rect()
         names, unit = [metrics.horizontalAdvance(s.name) for s in self._series], metrics.horizontalAdvance(self._unit)
-        left, mark, gap = plot.left(), LEGEND_MARK, LEGEND_GAP
+        scale = self._theme.text_scale
+        left, mark, gap, beside = plot.left(), LEGEND_MARK * scale, LEGEND_GAP * scale, MARK_GAP * scale
         at = QPointF(plot.right() - unit, metrics.ascent())
         end = self.width() - self._taken if self._taken else plot.right() - unit
-        if self._taken or left + sum(names) + len(names) * (mark + MARK_GAP + gap) - gap + 8 > end:
+        if self._taken or left + sum(names) + len(names) * (mark + beside + gap) - gap + 8 > end:
             at = QPointF(max(plot.left() - 5 - unit, 0.0), plot.bottom() + metrics.ascent() + 3)
-            if left + sum(names) + len(names) * (mark + MARK_GAP + gap) - gap + 8 > end:
-                mark, gap = SHORT_MARK, SHORT_GAP
+            if left + sum(names) + len(names) * (mark + beside + gap) - gap + 8 > end:
+                mark, gap = SHORT_MARK * scale, SHORT_GAP * scale
                 right = end - LEGEND_APART if self._taken else plot.right() + 4
                 left = min(left, max(right - self.legend_least(), 0.0))
-        starts = [left + sum(names[:i]) + i * (mark + MARK_GAP + gap) for i in range(len(names))]
+        starts = [left + sum(names[:i]) + i * (mark + beside + gap) for i in range(len(names))]
         return starts, mark, at
 
     def legend_least(self) -> float:
         """Px of the names of all curves, as short as they get."""
         metrics = QFontMetricsF(self._theme.font("hint"))
         names = sum(metrics.horizontalAdvance(series.name) for series in self._series)
-        return names + len(self._series) * (SHORT_MARK + MARK_GAP + SHORT_GAP) - SHORT_GAP
+        scale = self._theme.text_scale
+        return names + scale * (len(self._series) * (SHORT_MARK + MARK_GAP + SHORT_GAP) - SHORT_GAP)
 
     def x_of(self, position: float) -> float:
         plot = self.plot_rect()
@@ -347,22 +351,21 @@ class CurvePlot(CursorPlot):
         if self._taken:  # in the middle of the line, as what stands there
             baseline += (self.plot_rect().top() - metrics.height()) / 2
         painter.setPen(colours.secondary)
-        places, mark, unit = self.legend_places()
+        (places, mark, unit), scale = self.legend_places(), self._theme.text_scale
         painter.drawText(unit, self._unit)
         for series, x in zip(self._series, places, strict=True):
-            style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
             y, pale = baseline - metrics.xHeight() / 2, QColor(getattr(colours, series.colour))
             if self.is_banded:
                 pale.setAlphaF(PALE)
-                painter.fillRect(QRectF(x, y - 4, mark, 8), pale)
-            pen = QPen(getattr(colours, series.colour), 2, style)
-            if series.dashed and mark < LEGEND_MARK:  # two dashes: the usual ones are as long as all of it
+                painter.fillRect(QRectF(x, y - 4 * scale, mark, 8 * scale), pale)
+            pen = QPen(getattr(colours, series.colour), 2 * scale)
+            if series.dashed:  # two dashes, whole
                 pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-                pen.setDashPattern([1.75, 1.0])
+                pen.setDashPattern([0.4 * mark / pen.widthF(), 0.2 * mark / pen.widthF()])
             painter.setPen(pen)
             painter.drawLine(QPointF(x, y), QPointF(x + mark, y))
             painter.setPen(colours.secondary)
-            painter.drawText(QPointF(x + mark + MARK_GAP, baseline), series.name)
+            painter.drawText(QPointF(x + mark + MARK_GAP * scale, baseline), series.name)
 
     def _lines_of(self, series: Series, plot: QRectF, high: float) -> list[QPolygonF]:
         """Kept until data or size change: a hover redraws lines it need not make again."""
@@ -414,7 +417,8 @@ def position_words(
     beside: bool,
 ) -> list[tuple[float, str]]:
     """Left edge and text of what stands along the axis: round positions, under their place or `beside` it, and the name
-    at the end, if there is one. Where it would stand in a figure's place the figures are fewer, or it is not said."""
+    at the end, if there is one. Where it would stand in a figure's place it stands before the last one, or the figures
+    are fewer, or it is not said."""
     widest, named = metrics.horizontalAdvance(f"{count:,}"), metrics.horizontalAdvance(name)
     end, most = plot.right() - named, max(1, int(plot.width() / (widest + 14)))
 
@@ -436,6 +440,10 @@ def position_words(
         last, text = found[-1]
         if len(found) >= min(2, len(whole)) and last + metrics.horizontalAdvance(text) + 6 <= end:
             return [*found, (end, name)]
+        if len(found) > 2 and not beside:
+            before, ends = found[-2][0] + metrics.horizontalAdvance(found[-2][1]), last - NAME_APART
+            if ends - named >= before + NAME_APART:
+                return [*found[:-1], (ends - named, name), found[-1]]
         most //= 2
     return whole
 

@@ -44,6 +44,8 @@ MOST_LOOKS = 3
 
 UNDER = 2.0
 """Px of height of a bar under a figure."""
+GHOST, SOLID = 13.0, 6.0
+"""Px of height at 100 % text of the bar behind and of the one over it."""
 
 
 class Look(NamedTuple):
@@ -230,8 +232,9 @@ class CellDelegate(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         for layer, (share, token) in enumerate(bars):
-            # The one behind is thicker, so that a ghost shows under a longer solid bar too.
-            height = min(11.0 - 5.0 * layer if len(bars) > 1 else 9.0, inside.height() - 6)
+            # The one behind is thicker, so that a ghost shows under a longer solid bar too, a short one at once.
+            high = (GHOST if layer == 0 else SOLID) if len(bars) > 1 else 9.0
+            height = min(high * self._theme.text_scale, inside.height() - (4 if len(bars) > 1 else 6))
             if share > 0:
                 # A bar that stands for something is never thinner than a pixel and a half.
                 width = max(1.5, inside.width() * min(share, 1.0))
@@ -262,10 +265,11 @@ class _Face:
 
 
 def fit_columns(
-    table: QTableView, widths: Mapping[int, int], *, flexible: int, least: int, giving_way: Sequence[int] = ()
-) -> set[int]:
-    """Gives every column its px and `flexible` the rest; until that is `least`, columns of `giving_way` are hidden, the
-    first of them first. The columns that are hidden."""
+    table: QTableView, widths: Mapping[int, int], *, flexible: int, least: int, giving_way: Sequence[int] = (),
+    most: int | None = None,
+) -> set[int]:  # fmt: skip
+    """Gives every column its px and `flexible` the rest, up to `most`; until that is `least`, columns of `giving_way`
+    are hidden, the first of them first. The columns that are hidden."""
     room, hidden = table.viewport().width(), set[int]()
 
     def rest() -> int:
@@ -276,7 +280,7 @@ def fit_columns(
             hidden.add(column)
     header = table.horizontalHeader()
     header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-    for column, width in {**widths, flexible: max(24, rest())}.items():
+    for column, width in {**widths, flexible: max(24, rest() if most is None else min(rest(), most))}.items():
         table.setColumnHidden(column, column in hidden)
         if column not in hidden:
             header.resizeSection(column, width)

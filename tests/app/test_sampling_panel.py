@@ -148,3 +148,18 @@ def test_the_example_s_greedy_steps_are_told(qtbot: QtBot, tmp_path: Path, monke
     bench.session.set_prompt("1 2 3")
     show_example(bench.session)
     assert "temperature 0" in bench.notify.last
+
+
+def test_a_wide_panel_has_its_sliders_in_two_columns_and_becomes_narrow_again(qtbot: QtBot, tmp_path: Path) -> None:
+    panel, _bench = shown(qtbot, tmp_path)
+    panel.resize(326, 700)
+    rows = list(panel.rows.values())
+    qtbot.waitUntil(panel.note.isVisible)
+    narrow = panel.minimumSizeHint().width()
+    assert len({row.x() for row in rows}) == 1
+    panel.resize(1300, 700)
+    qtbot.waitUntil(lambda: len({row.x() for row in rows}) == 2)
+    assert rows[0].y() == rows[3].y() and rows[0].width() == rows[3].width()
+    assert panel.minimumSizeHint().width() <= narrow
+    panel.resize(326, 530)
+    qtbot.waitUntil(lambda: len({row.x() for row in rows}) == 1 and rows[5].y() > rows[4].y())

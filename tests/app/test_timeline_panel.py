@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelScroll
 from app.panels.curves import curves
-from app.panels.step_table import HEADER, ROW
+from app.panels.step_table import HEADER, ROW, TOKEN, TOKEN_MOST, P
 from app.panels.timeline import CURVE, CURVE_LEAST, CURVE_LOW, LEAST_ROWS, ROOMY, TimelinePanel, curve_height
 from app.session import Topic
 from app.theme import Theme
@@ -187,6 +188,20 @@ def test_five_steps_are_seen_in_the_standard_layout_however_many_branches_there_
     panel.resize(285, 400)  # a line of their own again
     qtbot.waitUntil(lambda: branches == 1 or panel.tree.geometry().top() > panel.summary.geometry().bottom())
     assert panel.tree.isVisible() == (branches > 1)
+
+
+def test_in_a_wide_panel_figures_stand_near_their_token_and_the_star_is_explained(qtbot: QtBot, tmp_path: Path) -> None:
+    bench, panel = shown(qtbot, tmp_path)
+    bench.run(random_ids(8), 3)
+    panel.resize(1300, 700)
+    table = panel.table
+    qtbot.waitUntil(lambda: table.model().rowCount() == 4)
+    assert table.columnWidth(TOKEN) <= TOKEN_MOST
+    assert table.columnViewportPosition(P) + table.columnWidth(P) < 300
+    chosen = replace(table._model.rows[-1], forced=True)
+    table.set_rows((*table._model.rows[:-1], chosen), chosen.node)
+    assert table._model.look(3, TOKEN).text.endswith(" *") and "(*: chosen by hand)" in table._model.tip(3, TOKEN)
+    assert "(*)" in panel.help_text
 
 
 def seen_rows(panel: TimelinePanel) -> int:

@@ -55,6 +55,37 @@ def test_the_name_of_the_axis_stands_in_no_figure_s_place(qtbot: QtBot, theme: T
     assert words[-1][1] == "position" or words[-1][0].right() + 6 > room
 
 
+def test_a_wide_axis_has_figures_all_along_and_its_name(qtbot: QtBot, theme: Theme) -> None:
+    """Of 605 positions along 1,300 px it had 0 and 500: any more of them ended where its name stands."""
+    plot = CurvePlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(1300, 300)
+    plot.set_series((Series(name="entropy", values=np.ones(605, np.float32)),))
+    words = [text for _, text in plot.position_words()]
+    assert len(words) > 10 and words[-2:] == ["position", "600"]
+
+
+@pytest.mark.parametrize("width", [200, 400])
+def test_the_lines_of_the_legend_grow_with_the_text_and_dashes_are_whole(
+    qtbot: QtBot, theme: Theme, width: int
+) -> None:
+    theme.set_text_scale(2.0)
+    plot = CurvePlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(width, 150)
+    nothing = np.full(5, np.nan, np.float32)
+    plot.set_series(
+        (Series(name="a", values=nothing), Series(name="b", values=nothing, colour="red", dashed=True)),
+    )
+    (_, left), mark, _ = plot.legend_places()
+    assert mark == 2 * (13 if width == 400 else 9)
+    picture = plot.grab().toImage()
+    rows = [[picture.pixelColor(x, y) == theme.palette.red for x in range(round(left), round(left + mark) + 4)]
+            for y in range(30)]  # fmt: skip
+    dashes = "".join("#" if here else " " for here in max(rows, key=sum)).split()
+    assert len(dashes) == 2 and abs(len(dashes[0]) - len(dashes[1])) <= 1
+
+
 @given(st.lists(st.floats(0, 100, width=32) | st.just(math.nan), min_size=1, max_size=600), st.data())
 def test_a_band_has_the_lowest_the_mean_and_the_highest_of_every_pixel(
     values: list[float], data: st.DataObject

@@ -24,6 +24,7 @@ from app.widgets.candidate_table import (
     RAW,
     TOKEN,
     TOKEN_BRIEF,
+    TOKEN_MOST,
     TOKEN_TIGHT,
     CandidateTable,
 )
@@ -236,6 +237,24 @@ def test_a_short_bar_has_square_ends(qtbot: QtBot, theme: Theme) -> None:
     edge = [y for y in range(picture.height()) if _near(picture.pixelColor(2, y), theme.palette.accent)]
     assert solid == edge
     assert len(solid) >= 5
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_the_raw_bar_is_seen_over_and_under_the_final_one_at_any_size_of_text(
+    qtbot: QtBot, theme: Theme, scale: float
+) -> None:
+    theme.set_text_scale(scale)
+    shown = table(qtbot, theme, round(320 * scale))
+    picture = shown.viewport().grab(shown.visualRect(shown.model().index(0, BAR))).toImage()
+    column = [picture.pixelColor(4, y) for y in range(picture.height())]
+    ghost = sum(_near(colour, theme.palette.ghost) for colour in column)
+    solid = sum(_near(colour, theme.palette.accent) for colour in column)
+    assert ghost >= solid >= 5 * scale
+
+
+def test_in_a_wide_table_the_bar_has_the_room_and_figures_stay_near_their_token(qtbot: QtBot, theme: Theme) -> None:
+    shown = table(qtbot, theme, 1300)
+    assert shown.columnWidth(TOKEN) <= TOKEN_MOST + 2 and shown.columnWidth(BAR) > 700
 
 
 def _tinge(colour: QColor) -> int:
