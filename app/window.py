@@ -108,7 +108,7 @@ class MainWindow(FocusOrder):
         self.keys.pressed.connect(self.in_use.press)
         self.keys.watch(self.windowHandle())
         self._make_bars()
-        self.notify.message.connect(self._say)
+        self.notify.message.connect(self.status.say)
         self.notify.complaint.connect(self.status.complain)
         self.notify.notice.connect(lambda text: self.banners.notice(text, "amber"))
         self.notify.alarm.connect(lambda text: self.banners.notice(text, "red"))
@@ -262,6 +262,7 @@ class MainWindow(FocusOrder):
         finally:
             self._placing = False
             self._on_docks_moved()
+            self.standard.look_again()  # the window may be another since they stood so
 
     def _on_docks_moved(self, *_: object) -> None:
         if self._placing or not self.complete:
@@ -370,11 +371,6 @@ class MainWindow(FocusOrder):
             return
         self._language = self._language or OtherLanguage(self)
         self._language.begin()
-
-    # messages
-
-    def _say(self, text: str) -> None:
-        self.status.say(text)
 
     # commands of the window
 

@@ -213,6 +213,7 @@ class TabFrames(QObject):
         super().__init__(window)
         self._window, self._theme = window, theme
         self._tools: dict[QTabBar, TabTools] = {}
+        self._hidden: list[QTabBar] = []
 
     def retranslate(self) -> None:
         """The words of all tools in the language in force; the tabs have their docks' titles."""
@@ -224,7 +225,7 @@ class TabFrames(QObject):
     def adopt(self) -> None:
         """Takes care of tab bars that are new, and of what is in front of each."""
         self._forget()
-        for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+        for bar in self._in_use():
             if bar not in self._tools:
                 bar.setDrawBase(False)
                 bar.setExpanding(False)
@@ -240,9 +241,30 @@ class TabFrames(QObject):
             self._tools[bar].follow()
             self._tools[bar].place()
 
+    def _in_use(self) -> list[QTabBar]:
+        """The tab bars of the docks as they stand. One that Qt has given up is its child till control is back in the
+        event loop it was given up in, and in sight, over whatever stands there now: it is hidden."""
+        bars = self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        groups = {
+            frozenset(each.windowTitle() for each in (dock, *self._window.tabifiedDockWidgets(dock)))
+            for dock in self._docks()
+        }
+        titles = {bar: frozenset(bar.tabText(index) for index in range(bar.count())) for bar in bars}
+        true = {titles[bar]: bar for bar in bars if titles[bar] in groups}.values()  # of two alike the newer
+        for bar in bars:
+            given_up = bar not in true and any(titles[bar] & titles[other] for other in true)
+            if given_up and bar.isVisible():
+                bar.hide()
+                self._hidden.append(bar)
+            elif bar in self._hidden and not given_up:
+                self._hidden.remove(bar)
+                bar.show()
+        return [bar for bar in bars if bar not in self._hidden]
+
     def _forget(self) -> None:
         """Those that are gone: Qt makes tab bars and takes them away as docks move."""
         self._tools = {bar: tools for bar, tools in self._tools.items() if isValid(bar)}
+        self._hidden = [bar for bar in self._hidden if isValid(bar)]
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(watched, QTabBar):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 from PySide6.QtCore import QObject, QSize, Qt, QTimer
 
@@ -15,13 +16,14 @@ SETTLE_MS = 120
 class StandardLayout(QObject):
     """Places `docks` in `area`. `crowding`: how little room there is.
 
-    `own`: a person has moved a separator, floated or dragged a dock, or brought a layout; it is then left alone.
+    `own`: a person has moved a separator, floated or dragged a dock, or brought a layout; it is then left alone. A dock
+    that only floated, and is back in its place, made nothing one's own.
     """
 
     def __init__(self, area: DockArea, docks: Mapping[str, PanelDock], crowding: Callable[[], Crowding]) -> None:
         super().__init__(area)
         self._area, self._docks, self._crowding = area, docks, crowding
-        self.own = False
+        self.own = self._floated = False
         self._placed_as: Crowding | None = None
         self._settle = QTimer(self)
         self._settle.setSingleShot(True)
@@ -35,7 +37,7 @@ class StandardLayout(QObject):
         area.resized.connect(self._settle.start)
         area.separatorMoved.connect(self.make_own)
         for dock in docks.values():
-            dock.topLevelChanged.connect(lambda floating: self.make_own() if floating else None)
+            dock.topLevelChanged.connect(self._on_floating)
 
     @property
     def in_force(self) -> bool:
@@ -44,7 +46,13 @@ class StandardLayout(QObject):
 
     def make_own(self) -> None:
         """From here on sizes are the person's."""
-        self.own = True
+        self.own, self._floated = True, False
+
+    def _on_floating(self, floating: bool) -> None:
+        if floating and not self.own:
+            self.own = self._floated = True
+        elif self._floated:
+            self._settle.start()
 
     def look_again(self) -> None:
         """What the docks need may be another."""
@@ -53,7 +61,7 @@ class StandardLayout(QObject):
 
     def place(self) -> None:
         """Every dock in its standard place; their shares once the area has the size it will have."""
-        self.own = False
+        self.own = self._floated = False
         self._placed_as = self._crowding()
         place(self._area, self._docks, self._placed_as)
         self._settle.start(0)
@@ -66,6 +74,8 @@ class StandardLayout(QObject):
 
     def _follow(self) -> None:
         sizes, self._sizes = self._sizes, {}
+        if self._floated and self._placed_as is not None and stands(self._area, self._docks, self._placed_as):
+            self.own = self._floated = False
         if not self.in_force:
             for way, lengths in (
                 (Qt.Orientation.Vertical, [size.height() for size in sizes.values()]),
@@ -83,3 +93,29 @@ class StandardLayout(QObject):
         for dock in front:
             if dock not in first:  # a tab that was chosen stays in front; else the first of its new place is
                 dock.raise_()
+
+
+def stands(area: DockArea, docks: Mapping[str, PanelDock], crowding: Crowding) -> bool:
+    """Whether the docks stand beside, below and behind one another as `place` puts them, whatever their sizes."""
+    if any(dock.isHidden() or dock.isFloating() for dock in docks.values()):
+        return False
+    groups = by_areas(docks, crowding)
+    rects = {}
+    for name, owners in groups.items():
+        if any({dock, *area.tabifiedDockWidgets(dock)} != set(owners) for dock in owners):
+            return False
+        front = [dock.geometry() for dock in owners if area.rect().contains(dock.geometry().center())]
+        if len(front) != 1:
+            return False
+        rects[name] = front[0]
+    row = [rects[name] for name in ("left", "center", "right") if name in rects]
+    left, under, bottom = (rects.get(name) for name in ("left", "left_below", "bottom"))
+    if any(before.right() >= after.left() for before, after in pairwise(row)):
+        return False
+    if left and under and (left.left(), left.right()) != (under.left(), under.right()):
+        return False
+    if left and under and left.bottom() >= under.top():
+        return False
+    if bottom and any(rect.bottom() >= bottom.top() for rect in rects.values() if rect is not bottom):
+        return False
+    return not bottom or not row or (bottom.left(), bottom.right()) == (row[0].left(), row[-1].right())

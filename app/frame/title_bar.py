@@ -150,3 +150,6 @@ class TitleBar(QWidget):
             policy.setRetainSizeWhenHidden(keeps and button is not self.export_button)
             button.setSizePolicy(policy)
             button.setVisible(visible and (button is not self.export_button or self._dock.panel.exports))
+        row = self.layout()
+        if row is not None:
+            row.invalidate()  # Qt does not, for the policy of what is hidden and of one size only

@@ -1,0 +1,131 @@
+"""The docks' places: what Qt leaves of earlier ones, and when the standard layout is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEventLoop, QRect, Qt, QTimer
+from PySide6.QtWidgets import QTabBar
+from pytestqt.qtbot import QtBot
+
+from app.main import Application
+from tests.app.shell import close_window, open_window
+
+
+@pytest.fixture
+def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
+    opened = open_window(tmp_path / "config", monkeypatch, qtbot)
+    yield opened
+    close_window(opened)
+
+
+def tab_bars(application: Application) -> list[QTabBar]:
+    bars = application.window.area.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    return [bar for bar in bars if bar.isVisible()]
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_no_tab_bar_of_an_earlier_layout_is_left_in_sight(application: Application, qtbot: QtBot, scale: float) -> None:
+    """Qt takes one away when control is back in the event loop it was given up in, which another may run inside."""
+    window, seen = application.window, list[list[QRect]]()
+    application.settings.update(text_scale=scale)
+    window.resize(1000, 700)
+    qtbot.wait(300)
+
+    def again_and_again() -> None:
+        for _ in range(4):
+            window.docks["rope"].raise_()
+            window.reset_layout()
+            loop = QEventLoop()
+            QTimer.singleShot(200, loop, loop.quit)
+            loop.exec()
+            seen.append([bar.geometry() for bar in tab_bars(application)])
+        outer.quit()
+
+    outer = QEventLoop()
+    QTimer.singleShot(0, outer, again_and_again)
+    outer.exec()
+    assert len(seen) == 4
+    for bars in seen:
+        assert len(bars) == (2 if scale == 2.0 else 1)
+        assert not any(a.intersects(b) for a, b in combinations(bars, 2))
+
+
+@pytest.mark.parametrize("name", ["prompt", "timeline", "attention", "sampling", "kv", "model"])
+def test_a_panel_that_floated_and_is_back_in_its_place_leaves_the_standard_layout(
+    application: Application, qtbot: QtBot, name: str
+) -> None:
+    """It was the person's own from then on: at 1000 x 700 its row below had no height, large text's sizes stayed."""
+    window = application.window
+    qtbot.wait(300)
+    sizes = {dock: dock.size() for dock in window.docks.values() if not dock.visibleRegion().isEmpty()}
+    dock = window.docks[name]
+    dock.toggle_floating()
+    qtbot.wait(50)
+    assert not window.standard.in_force
+    dock.toggle_floating()
+    qtbot.waitUntil(lambda: window.standard.in_force)
+    assert window.layout_text() == ""
+    window.resize(1000, 700)
+    qtbot.waitUntil(lambda: len(window.area.tabifiedDockWidgets(window.docks["attention"])) == 6)
+    application.settings.update(text_scale=2.0)
+    qtbot.wait(300)
+    application.settings.update(text_scale=1.0)
+    window.resize(1400, 900)
+    qtbot.waitUntil(lambda: not window.docks["attention"].tabbed)
+    shown = [each for each in sizes if each is not dock and each.panel.area != "bottom"]
+    qtbot.waitUntil(lambda: all((each.size() - sizes[each]).isNull() for each in shown))
+
+
+def test_a_panel_docked_elsewhere_and_sizes_of_ones_own_stay(application: Application, qtbot: QtBot) -> None:
+    window = application.window
+    qtbot.wait(300)
+    timeline, lens = window.docks["timeline"], window.docks["lens"]
+    moves: tuple[Callable[[], object], ...] = (
+        lambda: window.area.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, timeline),
+        lambda: window.area.splitDockWidget(window.docks["sampling"], timeline, Qt.Orientation.Vertical),
+        lambda: window.area.tabifyDockWidget(window.docks["prompt"], timeline),
+    )
+    for move in moves:
+        timeline.toggle_floating()
+        move()
+        timeline.setFloating(False)
+        qtbot.wait(300)
+        assert not window.standard.in_force and window.layout_text()
+        window.reset_layout()
+        qtbot.wait(200)
+        assert window.standard.in_force
+    window.area.separatorMoved.emit()
+    lens.toggle_floating()
+    lens.toggle_floating()
+    qtbot.wait(300)
+    assert not window.standard.in_force and window.layout_text()
+
+
+def test_the_standard_layout_follows_what_the_window_became_while_a_panel_had_it(
+    application: Application, qtbot: QtBot
+) -> None:
+    window = application.window
+    qtbot.wait(300)
+    window.toggle_maximised(window.docks["kv"])
+    window.resize(1000, 700)
+    qtbot.wait(300)
+    window.toggle_maximised(window.docks["kv"])
+    qtbot.waitUntil(lambda: len(window.area.tabifiedDockWidgets(window.docks["attention"])) == 6)
+
+
+def test_a_title_has_the_room_of_buttons_that_are_out_of_sight(application: Application, qtbot: QtBot) -> None:
+    """Of a panel that had been maximised it read "Sampli…" with 160 px free."""
+    window, dock = application.window, application.window.docks["sampling"]
+    application.settings.update(text_scale=2.0)
+    window.resize(1000, 700)
+    qtbot.wait(300)
+    width = dock.bar.label.width()
+    for _ in range(2):
+        window.toggle_maximised(dock)
+        qtbot.wait(200)
+    qtbot.waitUntil(lambda: dock.bar.label.width() == width)
+    assert dock.bar.label.fontMetrics().horizontalAdvance(dock.bar.label.text()) <= width
