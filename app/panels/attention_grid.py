@@ -225,7 +225,19 @@ class MapGrid(QWidget):
                 if worth > least:
                     best, found = worth, (columns, options, side, worth)
                     least = worth
-        return found
+        return self._with_longer_tokens(room, found, shared=shared)
+
+    def _with_longer_tokens(self, room: QSize, found: Best, *, shared: bool) -> Best:
+        """The same without numbers beside rows whose tokens are cut, where more of these shows then."""
+        columns, options, side, worth = found
+        size, wordy = _room(room, -(-len(self._views) // columns), columns), replace(options, numbers_beside=False)
+        now, then = (
+            self._views[0].fit_in(size, replace(dress, line_named=not self._has_key), shared=shared)
+            for dress in (options, wordy)
+        )
+        if now.rows_whole or then.side < now.side or then.row_room <= now.row_room or then.every > now.every:
+            return found
+        return columns, wordy, side, worth
 
     def _worth(self, room: QSize, columns: int, options: Options, *, shared: bool) -> tuple[float, float]:
         """What so many columns are worth, and px of a matrix's side in them."""

@@ -43,10 +43,11 @@ BARE = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """How a matrix stands in some room: px of its side, whether the tokens of rows and of columns stand whole, and from
-    one column that is named to the next."""
+    """How a matrix stands in some room: px of its side and of a token of its rows, whether the tokens of rows and of
+    columns stand whole, and from one column that is named to the next."""
 
     side: float
+    row_room: float = 0.0
     rows_whole: bool = False
     cols_whole: bool = False
     every: int = 1
@@ -200,6 +201,7 @@ class MapView(QWidget):
         most, area = LABEL_ROOM * heat.theme.text_scale, found.area
         fit = Fit(
             side=area.height(),
+            row_room=found.row_room,
             rows_whole=found.row_room >= heat.row_axis.longest(most, rows, ruler=False),
             cols_whole=found.col_room >= heat.col_axis.longest(most, cols, ruler=False),
             every=heat.col_axis.step(area.width() / max(cols, 1), cols),

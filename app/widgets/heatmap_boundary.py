@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 SAMPLE, SAMPLE_GAP, BAR_GAP, BESIDE_GAP = 16.0, 6.0, 16.0, 3.0
 """Px of the piece of line before words beside the colour bar, the gaps after it and before it, and the one between a
 map and words at its right."""
+CORNER_SHARE = 0.93
+"""Of a map's size without them, what words at its right leave at least: else they stand in the corner of its tokens."""
 MOST_WIDTH, LEAST_LINES = 0.52, 9
 FEW_WIDTH, FEW_LINES = 0.3, 4
 """Words on cells take at most this share of the width where there is height for so many lines of text; the second
@@ -55,7 +58,18 @@ def lay_out_with_words(heat: HeatMap, rect: QRectF, options: Options) -> Geometr
     beside, under = laid(_halves_width(heat) + BESIDE_GAP), _line_width(heat)
     if beside.lines > 1 and under <= rect.width():  # it is narrow: the words take a line before they take its width
         return max(beside, laid(0.0, under), key=lambda found: found.area.width())
+    corner = _corner(heat, rect, largest.area)
+    if not corner.isNull() and beside.area.width() < CORNER_SHARE * largest.area.width():
+        return replace(largest, key=corner)
     return beside
+
+
+def _corner(heat: HeatMap, rect: QRectF, area: QRectF) -> QRectF:
+    """Over the rows' tokens and left of the columns', where no other words stand; null: without room for two lines."""
+    width = SAMPLE + SAMPLE_GAP + _halves_width(heat)
+    high, away = 2 * QFontMetricsF(heat.theme.font("hint")).height(), 2 * BESIDE_GAP
+    place = QRectF(area.left() - away - width, area.top() - 2 * away - high, width, high)
+    return place if heat.options.axes and rect.contains(place) else QRectF()
 
 
 def _has_place(heat: HeatMap, rect: QRectF, geometry: Geometry) -> bool:
@@ -110,8 +124,9 @@ def further_place(heat: HeatMap) -> QRectF | None:
 
 def words_place(heat: HeatMap) -> tuple[QRectF, bool] | None:
     """Where the words of the line above the first decode row stand, and whether that is on the cells: over masked ones,
-    right of the map at the line (in two lines where it is narrow), beside the colour bar or over it, else over cells of
-    a map that has many and nowhere else a name for it; None: nowhere, as they would hide more than they tell."""
+    right of the map at the line (in two lines where it is narrow), beside the colour bar or over it, in the corner of
+    the tokens, else over cells of a map that has many and nowhere else a name for it; None: nowhere, as they would hide
+    more than they tell."""
     y = row_line(heat)
     if y is None or not heat.options.line_named:
         return None
@@ -226,12 +241,12 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
     place, inside = found
     amber = heat.theme.palette.amber
     painter.setFont(heat.theme.font("hint"))
-    if inside or place.top() < area.bottom():
+    halved = place.height() > 1.5 * QFontMetricsF(heat.theme.font("hint")).height()
+    said = "\n".join(_halves()) if halved else boundary_words()
+    if inside or (place.top() < area.bottom() and place.right() > area.left()):
         if inside:
             paint_plate(painter, heat, place)
         painter.setPen(amber)
-        halved = place.height() > 1.5 * QFontMetricsF(heat.theme.font("hint")).height()
-        said = "\n".join(_halves()) if halved else boundary_words()
         painter.drawText(place.adjusted(0, 0, 1, 0), _LEFT if halved else _CENTRE, said)
         return
     middle = round(place.center().y())
@@ -239,7 +254,7 @@ def paint_boundaries(painter: QPainter, heat: HeatMap) -> None:
     painter.drawLine(QPointF(place.left(), middle), QPointF(place.left() + SAMPLE, middle))
     painter.setPen(amber)
     words = place.adjusted(SAMPLE + SAMPLE_GAP, 0, 1, 0)
-    painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, boundary_words())
+    painter.drawText(words, _LEFT, said)
 
 
 def paint_plate(painter: QPainter, heat: HeatMap, place: QRectF) -> None:

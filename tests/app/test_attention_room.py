@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.heatmap_boundary import words_place
-from app.widgets.heatmap_paint import readout_lines
+from app.widgets.heatmap_paint import axis_labels, readout_lines
 from app.widgets.readout import parts_width
 from app.widgets.ticks import figure
 from model.protocol.attention_requests import Stage
@@ -152,3 +152,22 @@ def test_entropies_say_what_they_are_drawn_over(qtbot: QtBot, tmp_path: Path) ->
     words = panel.side.entropy_words
     qtbot.waitUntil(lambda: bool(words.text()))
     assert words.text().endswith("by position") and words.text() == "".join(t for t, _ in words.shown())
+
+
+def test_rows_whose_tokens_are_cut_lose_their_numbers_first(qtbot: QtBot, tmp_path: Path) -> None:
+    """Three letters of them stood beside a number, as many as the readout says anyway."""
+    bench = Bench(tmp_path, Theme("dark"))
+    panel = shown(qtbot, bench, (751, 504))
+    bench.run(42, 30)
+    settled(qtbot, panel, bench)
+    for layer in range(2):
+        bench.selection.set_layer_head(layer, 1)
+        panel.controls.toggle_pin()
+    bench.selection.set_layer_head(5, 5)
+    settled(qtbot, panel, bench)
+    for view in panel.maps():
+        heat = view.heat
+        named, _ = axis_labels(heat)
+        assert len(named) >= 8 and not any(label.number for label in named)
+        assert heat.geometry_now().row_room >= heat.row_axis.metrics.horizontalAdvance("·convey")
+        assert heat.geometry_now().area.width() >= 160

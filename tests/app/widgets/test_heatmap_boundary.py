@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QFontMetricsF, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -246,3 +246,30 @@ def test_tokens_beside_the_rows_are_whole_where_the_cells_keep_200_px(
         assert (geometry.row_room >= longest) == told
         assert geometry.area.width() >= (200 if told else 0.6 * width)
         assert geometry.area.right() <= width
+
+
+@pytest.mark.parametrize(("count", "token"), [(26, "·original"), (42, "·necessary")])
+def test_words_that_would_cost_the_map_much_stand_in_the_corner_of_its_tokens(
+    qtbot: QtBot, qapp: QApplication, count: int, token: str
+) -> None:
+    """It was an eighth smaller with them than at the stages whose mask leaves them room, and jumped."""
+    del qapp
+    heat = causal(qtbot, (483, 450), count, 12)
+    heat.set_axis_tokens([token] * count, [token] * count)
+    before = heat.geometry_now().area
+    heat.clear()
+    heat.set_causal(causal=False)
+    heat.set_tile(Tile(pixels=np.full((count, count), 9, np.uint8), rows=(0, count), cols=(0, count), values=None))
+    found, geometry = words_place(heat), heat.geometry_now()
+    assert geometry.area == before
+    assert found is not None and not found[1]
+    assert heat.rect().contains(found[0].toAlignedRect())
+    assert found[0].right() < geometry.area.left() and found[0].bottom() < geometry.area.top()
+    rows, cols = axis_labels(heat)
+    for axis, labels, edge, room in (
+        (heat.row_axis, rows, geometry.area.left(), geometry.row_room),
+        (heat.col_axis, cols, geometry.area.top(), geometry.col_room),
+    ):
+        for label in labels:
+            for bold in (False, True):
+                assert not axis.outline(label, edge, room, bold=bold).intersects(QPolygonF(found[0])), label
