@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 TOP = 48
 WINDOWS = (64, 256, 512)
-TALL, NARROW = 430, 860
+TALL, NARROW, COLUMN = 430, 860, 470
 BINS = 48
 CELL_ROOM = 214
 """Px at 100 % text of "neuron 1503  product -1.39061"."""
@@ -402,14 +402,22 @@ class FeedForwardPanel(Panel):
         self._arrange()
 
     def _arrange(self) -> None:
-        """One row where the panel is low, two where it is tall, one column where it is narrow."""
+        """One row where the panel is low, two where it is tall; two columns where it is narrow, or one."""
         px = self.ctx.theme.px
         narrow, tall = self.width() < px(NARROW), room_of(self).height() >= px(TALL)
-        arranged = f"{'narrow' if narrow else 'tall' if tall else 'low'} {px(100)}"
+        column = self.width() < px(COLUMN)
+        arranged = f"{'column' if column else 'narrow' if narrow else 'tall' if tall else 'low'} {px(100)}"
         if arranged == self._arranged:
             return
         self._arranged = arranged
-        if narrow:
+        self.facts.set_grows(grows=narrow)
+        if narrow and not column:
+            self._cells.arrange(
+                {self.facts: (0, 0, 1, 1), self.table: (1, 0, 1, 1), self.map: (0, 1, 2, 1),
+                 self.function: (2, 0, 1, 1), self.norms: (2, 1, 1, 1)},
+                columns=(5, 6), rows=(2, 3, 3), least=[*map(px, (110, 110, 130))],
+            )  # fmt: skip
+        elif narrow:
             high = [220 if widget is self.map else 130 for widget in self._parts]
             self._cells.arrange(
                 {widget: (row, 0, 1, 1) for row, widget in enumerate(self._parts)},

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from model.protocol.wire import Request
 
 DISTANCES = 401
-TALL, NARROW, BARS_FROM = 430, 860, 1180
+TALL, NARROW, COLUMN, BARS_FROM = 430, 860, 470, 1180
 SHOWN = ("model", "none", "base 10", "sinusoidal")
 HELP = (
     "Positions enter where q meets k. Each head's numbers are taken two by two; in pair i the point (a, b) of a token "
@@ -358,23 +358,33 @@ class RopePanel(Panel):
         self._arrange()
 
     def _arrange(self) -> None:
-        """One row where the panel is low, two where it is tall, one column where it is narrow."""
+        """One row where the panel is low, two where it is tall; two columns where it is narrow, or one."""
         px, table = self.ctx.theme.px, self.pages.key() == "table"
         narrow, tall = self.width() < px(NARROW), room_of(self).height() >= px(TALL)
-        arranged = (
-            f"{'narrow' if narrow else 'tall' if tall else 'low'} {table} {self.width() >= px(BARS_FROM)} {px(100)}"
-        )
+        column = self.width() < px(COLUMN)
+        shape = "column" if column else "narrow" if narrow else "tall" if tall else "low"
+        arranged = f"{shape} {table} {self.width() >= px(BARS_FROM)} {px(100)}"
         if arranged == self._arranged:
             return
         self._arranged = arranged
+        self.facts.set_grows(grows=narrow)
+        if narrow and not column:
+            pair: dict[QWidget, tuple[int, int, int, int]] = {
+                self.plane: (0, 0, 1, 1), (self.table if table else self.grid): (0, 1, 1, 1),
+                self.curve: (1, 0, 1, 1), self.facts: (1, 1, 1, 1),
+            }  # fmt: skip
+            pair |= {} if table else {self.bars: (2, 0, 1, 2)}
+            rows = (1,) * max(place[0] + 1 for place in pair.values())
+            self._cells.arrange(pair, columns=(1, 1), rows=rows, least=[*map(px, (150, 200, 130)[: len(rows)])])
+            return
         places = self._places(narrow=narrow, tall=tall, table=table)
         shares = {self.plane: 24, self.grid: 24, self.table: 46, self.bars: 22, self.curve: 38, self.facts: 26}
         columns = [1] if narrow else [28, 46, 26] if tall else [shares[widget] for widget in places]
-        rows = len(places) if narrow else 2 if tall else 1
+        lines = len(places) if narrow else 2 if tall else 1
         # In one column the curve's key and the numbers may take more lines.
         high: dict[QWidget, int] = {self.curve: 232, self.facts: 200}
         least = [px(high.get(widget, 150)) for widget in places] if narrow else ()
-        self._cells.arrange(places, columns=columns, rows=[1] * rows, least=least)
+        self._cells.arrange(places, columns=columns, rows=[1] * lines, least=least)
 
     def _places(self, *, narrow: bool, tall: bool, table: bool) -> dict[QWidget, tuple[int, int, int, int]]:
         """Row, column, rows, columns of what is shown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -40,14 +41,23 @@ class FactList(QWidget):
         self._theme = theme
         self.facts: tuple[Fact, ...] = ()
         self._first = 0
+        self._grows = False
         self.setAccessibleName(label)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
+        theme.changed.connect(self._restyle)
+
+    def set_grows(self, *, grows: bool) -> None:
+        """Whether it asks for the height in which every value is whole."""
+        if grows != self._grows:
+            self._grows = grows
+            self.setMinimumHeight(0)
+            self._grow()
 
     def set_facts(self, facts: Sequence[Fact]) -> None:
         if tuple(facts) != self.facts:
             self.facts = tuple(facts)
             self.setAccessibleDescription(self.text())
+            self._grow()
             self._scroll(0)
 
     def text(self) -> str:
@@ -78,6 +88,7 @@ class FactList(QWidget):
         return bool(super().event(event))
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
+        self._grow()
         self._scroll(0)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -126,6 +137,14 @@ class FactList(QWidget):
             painter.setPen(colours.accent)
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
+    def _restyle(self) -> None:
+        self._grow()
+        self.update()
+
+    def _grow(self) -> None:
+        if self._grows:
+            self.setMinimumHeight(math.ceil(sum(self._wanted()) * self.line_height()))
+
     def _column(self, metrics: QFontMetricsF) -> float:
         widest = max((metrics.horizontalAdvance(fact.name) for fact in self.facts), default=0.0)
         return min(widest + 10, self.width() * 0.5)
@@ -156,7 +175,7 @@ class FactList(QWidget):
         column, wanted = self._column(metrics), []
         for fact in self.facts:
             width = (strong if fact.voice == "strong" else metrics).horizontalAdvance(fact.value)
-            fits = width <= self.width() - column
+            fits = width <= self.width() - column and metrics.horizontalAdvance(fact.name) <= column - 6
             wanted.append(1 if fits else 1 + -int(-width // max((self.width() - 8) * 0.92, 1)))
         return wanted
 
