@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -171,7 +171,12 @@ def by_layer(
     or all in sight. Width and height that are left go between them."""
     n_layers, n_heads = shape
     groups = (n_heads - 1) // group if group > 1 else 0
-    across = (width - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
+
+    def across_in(count: int) -> float:
+        room = (width - (count - 1) * STACK_GAP) / count
+        return (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
+
+    across = across_in(1)
     pitch, least = (height - header - 1) / max(n_layers, 1), max(ROOMY, line - gap)
     fits = math.floor(pitch - gap) >= least
     thin = math.floor((height - header) / max(n_layers, 1)) - THIN_GAP
@@ -180,25 +185,16 @@ def by_layer(
     down = thin if dense else pitch - apart if fits else max(SCROLLED, least)
     side, stacks = math.floor(min(max(min(across, down), LEAST), MOST)), 1
     for count in range(2, n_layers + 1):
-        room = (width - (count - 1) * STACK_GAP) / count
-        fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
         fits_down = (height - header - 2) / -(-n_layers // count) - gap
-        larger = math.floor(min(fits_across, fits_down, MOST))
-        if fits_across < least:
+        larger = math.floor(min(across_in(count), fits_down, MOST))
+        if across_in(count) < least:
             break
         # Stacks for thumbnails to be larger, or as large and all in sight.
         if larger >= least and (larger > side + 1 or (not (fits or dense) and stacks == 1 and larger >= side)):
-            side, across, stacks, apart = larger, fits_across, count, gap
-    for count in range(2, n_layers + 1) if stacks == 1 and not (fits or dense) else ():
-        # Stacks of small ones, close to one another, before any layer is out of sight.
-        room = (width - (count - 1) * STACK_GAP) / count
-        fits_across = (room - left - groups * (GROUP_GAP - 2.0) - 3) / max(n_heads, 1) - 2.0
-        thin = math.floor((height - header - 1) / -(-n_layers // count)) - THIN_GAP
-        if fits_across < DENSE:
-            break
-        if thin >= DENSE and thin + THIN_GAP >= line:
-            side, across, stacks, apart = math.floor(min(fits_across, thin)), fits_across, count, THIN_GAP
-            break
+            side, across, stacks, apart = larger, across_in(count), count, gap
+    if stacks == 1 and not (fits or dense):
+        side, stacks, apart = _low_stacks(n_layers, side, height - header - 1, gap, line, across_in)
+        across = across_in(stacks)
     between = min(max(math.floor(across - side + 2.0), 2.0), MOST_BETWEEN)
     layout = GridLayout(
         shape=shape, side=side, pitch=side + apart, step=side + between, left=left, header=header, group=max(group, 1),
@@ -209,6 +205,23 @@ def by_layer(
     if stacks == 1:
         return layout
     return replace(layout, apart=replace(layout, stacks=1).width + STACK_GAP)
+
+
+def _low_stacks(
+    n_layers: int, side: int, height: float, gap: float, line: float, across_in: Callable[[int], float]
+) -> tuple[int, int, float]:
+    """Side, number and gap where layers of one stack are out of sight: small ones close to one another for all to be in
+    sight, else as many stacks as there is width for, so that fewer are out of it."""
+    for count in range(2, n_layers + 1):
+        thin = math.floor(height / -(-n_layers // count)) - THIN_GAP
+        if across_in(count) < DENSE:
+            break
+        if thin >= DENSE and thin + THIN_GAP >= line:
+            return math.floor(min(across_in(count), thin)), count, THIN_GAP
+    stacks = 1
+    while stacks < n_layers and across_in(stacks + 1) >= side:
+        stacks += 1
+    return side, stacks, gap
 
 
 def by_rank(

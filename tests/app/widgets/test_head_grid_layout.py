@@ -60,8 +60,10 @@ def test_layers_stand_in_stacks_of_small_ones_before_any_of_them_is_out_of_sight
         places = [layout.rect(layer, head) for layer in range(30) for head in range(9)]
         assert max(place.right() for place in places) <= 430
         assert not any(one.intersects(other) for one, other in itertools.combinations(places, 2))
-    low = by_layer((30, 9), 3, width=430, height=150, left=20, header=28, gap=2, line=12)
-    assert low.side >= 14, "as large as ever where small ones do not fit either"
+    for height in (60, 100, 150):
+        low = by_layer((30, 9), 3, width=430, height=height, left=20, header=28, gap=2, line=12)
+        assert low.side >= 14, "as large as ever where small ones do not fit either"
+        assert low.stacks == 2 and low.rect(29, 8).right() <= 430, "and no width lies idle beside them"
 
 
 def test_the_key_of_marks_stands_beside_heads_that_it_would_put_out_of_sight(qtbot: QtBot) -> None:
