@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QShowEvent
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -97,6 +99,11 @@ class EmptyState(QWidget):
         QPainter(self).fillRect(self.rect(), getattr(self._theme.palette, self._ground))
 
 
+CARD, COLUMN, SENTENCE = 230, 460, 700
+"""Px at 100 % text: a card of a row, of a column, and the sentence above them at most."""
+CARD_SIDE, CARD_GAP, PAGE_SIDE = 18, 12, 24
+
+
 class Choice(QWidget):
     """A card to click: icon, title, sentence. `leads`: it is the one most people want, and filled with the accent."""
 
@@ -109,10 +116,9 @@ class Choice(QWidget):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAccessibleName(title)
         self.setAccessibleDescription(sentence)
-        self.setFixedWidth(theme.px(230))
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         column = QVBoxLayout(self)
-        column.setContentsMargins(18, 18, 18, 18)
+        column.setContentsMargins(CARD_SIDE, CARD_SIDE, CARD_SIDE, CARD_SIDE)
         column.setSpacing(8)
         picture, heading, text = QLabel(), QLabel(title), QLabel(sentence)
         self.picture = picture
@@ -126,12 +132,19 @@ class Choice(QWidget):
         for widget in (picture, heading, text):
             column.addWidget(widget)
         column.addStretch(1)
+        self._words = heading, text
+
+    def least_width(self) -> int:
+        """Px in which no word is cut."""
+        for label in self._words:
+            label.ensurePolished()
+        return max(label.minimumSizeHint().width() for label in self._words) + 2 * CARD_SIDE
 
     def _restyle(self) -> None:
         self.picture.setPixmap(self._theme.pixmap(self._icon, "accent", 24, 2))
 
     def sizeHint(self) -> QSize:
-        return QSize(self._theme.px(230), self._theme.px(150))
+        return QSize(self._theme.px(CARD), self._theme.px(150))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
@@ -173,7 +186,8 @@ def default_words(entry: CatalogueEntry | None) -> str:
 
 
 class AbsentPage(QWidget):
-    """No model on this machine: three ways to get one."""
+    """No model on this machine: three ways to get one, beside one another where no word of theirs is cut, else below;
+    scrolled where they have not the height."""
 
     def __init__(
         self,
@@ -188,7 +202,9 @@ class AbsentPage(QWidget):
     ) -> None:
         super().__init__()
         self._theme = theme
-        column = QVBoxLayout(self)
+        content = QWidget()
+        column = QVBoxLayout(content)
+        column.setContentsMargins(PAGE_SIDE, 8, PAGE_SIDE, 8)
         column.setSpacing(10)
         heading = QLabel(tr("Which model shall be looked at?"))
         heading.setProperty("role", "heading")
@@ -196,12 +212,9 @@ class AbsentPage(QWidget):
         sentence.setProperty("role", "secondary")
         sentence.setTextFormat(Qt.TextFormat.PlainText)
         sentence.setWordWrap(True)
-        sentence.setFixedWidth(theme.px(700))
         sentence.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        sentence.ensurePolished()
-        sentence.setMinimumHeight(sentence.heightForWidth(theme.px(700)))  # a layout aligns it without asking for that
-        row = QHBoxLayout()
-        row.setSpacing(12)
+        self._sentence, self._row = sentence, QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._row.setSpacing(CARD_GAP)
         self.choices = (
             Choice(
                 theme,
@@ -226,16 +239,49 @@ class AbsentPage(QWidget):
                 open_hub,
             ),
         )
-        row.addStretch(1)
         for choice in self.choices:
-            row.addWidget(choice)
-        row.addStretch(1)
+            self._row.addWidget(choice)
+        middle = QHBoxLayout()
+        middle.addStretch(1)
+        middle.addLayout(self._row)
+        middle.addStretch(1)
         column.addStretch(2)
         column.addWidget(heading, 0, Qt.AlignmentFlag.AlignHCenter)
         column.addWidget(sentence, 0, Qt.AlignmentFlag.AlignHCenter)
         column.addSpacing(10)
-        column.addLayout(row)
+        column.addLayout(middle)
         column.addStretch(3)
+        scroller = QScrollArea()
+        scroller.setFrameShape(QScrollArea.Shape.NoFrame)
+        scroller.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroller.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroller.setWidgetResizable(True)
+        scroller.setWidget(content)
+        for ground in (scroller.viewport(), content):
+            ground.setAutoFillBackground(False)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(scroller)
+        theme.changed.connect(self._arrange)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Sizes by the page's width and the text's size."""
+        px, room = self._theme.px, self.width() - 2 * PAGE_SIDE
+        count = len(self.choices)
+        beside = min(px(CARD), (room - (count - 1) * CARD_GAP) // count)
+        row = beside >= max(choice.least_width() for choice in self.choices)
+        self._row.setDirection(QBoxLayout.Direction.LeftToRight if row else QBoxLayout.Direction.TopToBottom)
+        for choice in self.choices:
+            choice.setFixedWidth(beside if row else max(1, min(px(COLUMN), room)))
+        wide = max(1, min(px(SENTENCE), room))
+        self._sentence.setFixedWidth(wide)
+        self._sentence.ensurePolished()
+        self._sentence.setMinimumHeight(0)
+        self._sentence.setMinimumHeight(self._sentence.heightForWidth(wide))  # a layout aligns it without asking
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

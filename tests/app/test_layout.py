@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEventLoop, QRect, Qt, QTimer
-from PySide6.QtWidgets import QTabBar
+from PySide6.QtWidgets import QLabel, QTabBar
 from pytestqt.qtbot import QtBot
 
+from app.frame import pages
 from app.main import Application
 from tests.app.shell import close_window, open_window
 
@@ -129,3 +131,38 @@ def test_a_title_has_the_room_of_buttons_that_are_out_of_sight(application: Appl
         qtbot.wait(200)
     qtbot.waitUntil(lambda: dock.bar.label.width() == width)
     assert dock.bar.label.fontMetrics().horizontalAdvance(dock.bar.label.text()) <= width
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_the_choices_without_a_model_stand_beside_or_below_one_another_with_whole_words(
+    application: Application, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    """They lay over one another, and the last ran off the window; a change of text size cut a word."""
+    window, ctx = application.window, application.ctx
+    assert ctx is not None
+    monkeypatch.setattr(
+        pages, "default_words", lambda _: "SmolLM2-135M-Instruct, Apache-2.0: a download of 93 MB, once."
+    )
+    window.resize(1400, 900)
+    ctx.session.modelAbsent.emit("")
+    page = window._absent
+    assert page is not None
+    for scale, size in itertools.product((1.0, 1.5, 2.0), ((1400, 900), (1000, 700), (720, 480))):
+        application.settings.update(text_scale=scale, language=language)
+        window.resize(*size)
+        if scale == 2.0:
+            ctx.session.modelAbsent.emit("")  # made in it, not brought to it
+        qtbot.wait(150)
+        page = window._absent
+        assert page is not None
+        places = [QRect(choice.mapTo(page, choice.rect().topLeft()), choice.size()) for choice in page.choices]
+        assert not any(a.intersects(b) for a, b in combinations(places, 2))
+        assert all(place.left() >= 0 and place.right() < page.width() for place in places)
+        assert all(choice.width() >= choice.least_width() for choice in page.choices)
+        row = places[0].top() == places[1].top()
+        assert row or (scale, size) == (2.0, (720, 480))
+        middle = (places[0].left() + places[-1].right()) / 2
+        assert abs(middle - page.rect().center().x()) < 12
+        for choice in page.choices:
+            for label in choice.findChildren(QLabel):
+                assert label.height() >= label.heightForWidth(label.width())
