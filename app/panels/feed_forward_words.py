@@ -88,11 +88,12 @@ def neuron_facts(reply: NeuronsReply, chosen: Neuron | None, model: ModelInfo) -
             facts.append(Fact(name=tr("product"), value=product))
     tip = tr("Neurons whose output is under {share} of the token's largest", share=f"{100 * reply.threshold:.0f} %")
     tokens = reply.rows[1] - reply.rows[0]
+    among = tr("in {n} tokens", n=f"{tokens:,}") if tokens > 1 else tr("in 1 token")
     width = reply.neurons / model.d_model
     facts += [
         Fact(name=tr("near zero"), value=tr("{share} of {n}", share=percent(reply.near_zero),
                                             n=f"{reply.neurons:,}"), tip=tip),
-        Fact(name=tr("in {n} tokens", n=f"{tokens:,}"), value=percent(reply.near_zero_rows), tip=tip),
+        Fact(name=among, value=percent(reply.near_zero_rows), tip=tip),
         Fact(name=tr("width"), value=f"{reply.neurons:,} = {width:.3g} × {model.d_model:,}", tip=tr(
             "The stream is widened, each number bent on its own, and narrowed again: the more neurons, the more "
             "patterns a token can be tested for at once.")),

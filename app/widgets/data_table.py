@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,8 +37,8 @@ LEAST_PADDING = 11
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     """`gives_way`: hidden where not all columns have room, as bars are. `texts`: one a row; or `bars`: shares -1 … 1,
-    positive in the first of `colours`, negative in the second. `left`: text is aligned left, in the font of tokens
-    where `mono`."""
+    positive in the first of `colours`, negative in the second and at the other side of a line. `left`: text is aligned
+    left, in the font of tokens where `mono`."""
 
     name: str
     texts: Sequence[str] = ()
@@ -47,6 +48,17 @@ class Column:
     mono: bool = False
     voice: str = "text"
     gives_way: bool = False
+
+    @cached_property
+    def below(self) -> float:
+        """How far bars go below zero."""
+        return 0.0 if self.bars is None else max(0.0, -float(np.nanmin(self.bars, initial=0.0)))
+
+    @cached_property
+    def above(self) -> float:
+        """How far they go above it; 1 where all are positive, as they are then shares of the column."""
+        found = 0.0 if self.bars is None else float(np.nanmax(self.bars, initial=0.0))
+        return found if self.below else 1.0
 
 
 class DataModel(SheetModel):
@@ -76,8 +88,8 @@ class DataModel(SheetModel):
     def look(self, row: int, column: int) -> Look:
         shown = self.columns[column]
         if shown.bars is not None:
-            share = float(shown.bars[row])
-            return Look(bars=((abs(share), shown.colours[share < 0]),))
+            share, span = float(shown.bars[row]), shown.below + shown.above
+            return Look(bars=((share / span, shown.colours[share < 0]),), zero=shown.below / span)
         text = shown.texts[row] if row < len(shown.texts) else ""
         return Look(text, shown.voice, shown.mono, row in self.strong)
 

@@ -51,9 +51,9 @@ GHOST, SOLID = 13.0, 6.0
 class Look(NamedTuple):
     """All that a cell is painted from, at once: asked for role by role, a cell costs five calls.
 
-    `voice`: a colour token. `bars`: (share 0 … 1, colour token or sign) each, drawn one over the other in place of the
-    text. `under`: one of these, drawn as a line under the text. `along`: one that has the width of the row, under all
-    its texts.
+    `voice`: a colour token. `bars`: (share, colour token or sign) each, drawn one over the other in place of the text;
+    they begin at `zero`, a share of the cell, and negative ones go to its left. `under`: one of these, drawn as a line
+    under the text. `along`: one that has the width of the row, under all its texts.
     """
 
     text: str = ""
@@ -63,6 +63,7 @@ class Look(NamedTuple):
     bars: tuple[tuple[float, str], ...] | None = None
     under: tuple[float, str] | None = None
     along: tuple[float, str] | None = None
+    zero: float = 0.0
 
 
 class LookModel(QAbstractTableModel):
@@ -169,7 +170,7 @@ class CellDelegate(QStyledItemDelegate):
         assert isinstance(model, LookModel)
         look = model.look(index.row(), column)
         if look.bars is not None:
-            self._paint_bars(painter, rect.adjusted(2, 0, -2, 0), look.bars)
+            self._paint_bars(painter, rect.adjusted(2, 0, -2, 0), look.bars, look.zero)
             return
         if column and column - 1 == self._flowing and not self._table.isColumnHidden(column - 1):
             before = index.model().index(index.row(), column - 1)
@@ -227,7 +228,7 @@ class CellDelegate(QStyledItemDelegate):
         if flows:
             painter.restore()
 
-    def _paint_bars(self, painter: QPainter, inside: QRectF, bars: tuple[tuple[float, str], ...]) -> None:
+    def _paint_bars(self, painter: QPainter, inside: QRectF, bars: tuple[tuple[float, str], ...], zero: float) -> None:
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -235,12 +236,16 @@ class CellDelegate(QStyledItemDelegate):
             # The one behind is thicker, so that a ghost shows under a longer solid bar too, a short one at once.
             high = (GHOST if layer == 0 else SOLID) if len(bars) > 1 else 9.0
             height = min(high * self._theme.text_scale, inside.height() - (4 if len(bars) > 1 else 6))
-            if share > 0:
+            if share:
                 # A bar that stands for something is never thinner than a pixel and a half.
-                width = max(1.5, inside.width() * min(share, 1.0))
+                width = max(1.5, inside.width() * min(abs(share), 1.0))
+                left = inside.left() + inside.width() * zero - (width if share < 0 else 0.0)
                 # Its ends are square: rounded, a short one is a dot and says less than its length.
-                bar = QRectF(inside.left(), inside.center().y() - height / 2, width, height)
+                bar = QRectF(left, inside.center().y() - height / 2, width, height)
                 painter.fillRect(bar, bar_colour(self._theme.palette, token))
+        if zero:
+            at = round(inside.left() + inside.width() * zero)
+            painter.fillRect(QRectF(at - 0.5, inside.top(), 1, inside.height()), self._theme.palette.secondary)
         painter.restore()
 
 

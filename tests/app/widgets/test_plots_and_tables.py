@@ -166,6 +166,29 @@ def test_a_layout_off_the_scale_says_so_beside_the_plot(qtbot: QtBot, theme: The
     assert plot.toolTip() == "MHA ↑ 300 KB · MQA"
 
 
+def test_negative_bars_of_a_table_are_at_the_other_side_of_a_line(qtbot: QtBot, theme: Theme) -> None:
+    table = DataTable(theme, "shares")
+    qtbot.addWidget(table)
+    bars = Column(name="", bars=np.array([1.0, -0.5, 0.25], np.float32), colours=SIGNS)
+    table.set_columns([Column(name="n", texts=["a", "b", "c"]), bars])
+    table.resize(300, 160)
+    table.show()
+    qtbot.waitExposed(table)
+    seen, colours = table.viewport().grab().toImage(), [bar_colour(theme.palette, name).name() for name in SIGNS]
+    ends = []
+    for row, colour in ((0, colours[0]), (1, colours[1]), (2, colours[0])):
+        place = table.visualRect(table.model().index(row, 1))
+        y = place.center().y() + 2
+        inked = [x for x in range(place.left(), place.right()) if seen.pixelColor(x, y).name() == colour]
+        ends.append((inked[0], inked[-1]))
+        inside = place.width() - 4
+        assert len(inked) == pytest.approx(inside * (1.0, 0.5, 0.25)[row] / 1.5, abs=2)
+    assert ends[1][1] <= ends[0][0] and abs(ends[0][0] - ends[2][0]) <= 1
+    plain = Column(name="", bars=np.array([0.5, 0.25], np.float32))
+    table.set_columns([Column(name="n", texts=["a", "b"]), plain])
+    assert look_of(table, 0, 1).zero == 0 and look_of(table, 0, 1).bars == ((0.5, "accent"),)
+
+
 def test_signed_bars_have_the_ends_of_the_signed_heat_maps(qtbot: QtBot, theme: Theme) -> None:
     blue, gold = (QColor(*lut(colormap_for("viridis", signed=True))[at].tolist()[:3]) for at in (1, 255))
     assert blue.blue() > blue.red()
