@@ -76,11 +76,17 @@ def settle(application: Application) -> None:
     application.settings.update(theme="dark", language="en")
     application.window.reset_layout()
     application.window.rebuild()  # panels that were never looked at hold less than those that were
-    engine = application.ctx.engine
+    engine, aside, docks = application.ctx.engine, application.ctx.session.aside, application.window.docks
+
+    def at_rest() -> bool:
+        """What is asked holds who asked, and what is not yet drawn is not held."""
+        drawn = all(dock.panel.settled for dock in docks.values() if dock.panel.seen())
+        return drawn and not engine._open and not aside.tasks
+
     for _ in range(3):
         QTest.qWait(400)
         until = time.monotonic() + SETTLE_SECONDS
-        while engine._open and time.monotonic() < until:  # what is asked holds who asked
+        while not at_rest() and time.monotonic() < until:
             QTest.qWait(20)
         application.qt.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
         gc.collect()
