@@ -281,7 +281,7 @@ class TokenView(QWidget):
             self.words.set_parts(*sum_forms(*self.terms))
         elif self.path is not None:
             reply, arrays = self.path
-            name: list[Part] = [(reply.piece, "strong"), (f"  id {reply.token_id}   ", "secondary")]
+            name: list[Part] = [(reply.piece, "strong"), (f"  {tr('id')} {reply.token_id}   ", "secondary")]
             if self.tabs.key() == "terms":
                 self.words.set_parts(name)
                 return

@@ -33,8 +33,8 @@ LEGEND_APART = 8.0
 narrow; and to what else stands on its line."""
 PALE, BAND_LINE = 0.28, 1.3
 """Opacity of the band from lowest to highest, and px of the line of means over it, where positions share pixels."""
-BESIDE = 3.0
-"""Px from a position to its figure where that stands within the plot."""
+BESIDE, NAMED = 3.0, 5.0
+"""Px from a position to its figure where that stands within the plot, and from there to what it counts."""
 NAME_APART = 10.0
 """Px to the figures at both sides of the name of the axis, where it stands between two."""
 VEIL = 0.6
@@ -147,8 +147,11 @@ class CurvePlot(CursorPlot):
         names, unit = [metrics.horizontalAdvance(s.name) for s in self._series], metrics.horizontalAdvance(self._unit)
         scale = self._theme.text_scale
         left, mark, gap, beside = plot.left(), LEGEND_MARK * scale, LEGEND_GAP * scale, MARK_GAP * scale
-        at = QPointF(plot.right() - unit, metrics.ascent())
-        end = self.width() - self._taken if self._taken else plot.right() - unit
+        x = plot.left() - 5 - unit  # at the axis, over its figures or beside those of the positions
+        at = QPointF(x, metrics.ascent() if self._inside else plot.bottom() + metrics.ascent() + 3)
+        if x < 0:
+            at = QPointF(plot.right() - unit, metrics.ascent())
+        end = self.width() - self._taken if self._taken else plot.right() - (unit if x < 0 else 0)
         if self._taken or left + sum(names) + len(names) * (mark + beside + gap) - gap + 8 > end:
             at = QPointF(max(plot.left() - 5 - unit, 0.0), plot.bottom() + metrics.ascent() + 3)
             if left + sum(names) + len(names) * (mark + beside + gap) - gap + 8 > end:
@@ -304,17 +307,30 @@ class CurvePlot(CursorPlot):
         if not self.count:
             return []
         metrics, plot, name = QFontMetricsF(self._theme.font("hint")), self.plot_rect(), tr("position")
-        found: list[tuple[QRectF, str]] = []
-        for said in (name, "") if self._inside else (name,):  # without room for the name, figures as if it were not
-            words = position_words(self.count, plot, self.x_of, metrics, said, beside=self._inside)
-            places = [QRectF(left, 0.0, metrics.horizontalAdvance(text), metrics.height()) for left, text in words]
-            tops = (plot.top() + 1, plot.bottom() - metrics.height() - 1) if self._inside else (plot.bottom() + 3,)
-            found = [
-                (placed[0], text) for place, (_, text) in zip(places, words, strict=True)
-                if (placed := [at for top in tops if self._is_free(at := place.translated(0, top))])
-            ]  # fmt: skip
-            if any(text == name for _, text in found):
-                break
+        words = position_words(self.count, plot, self.x_of, metrics, "" if self._inside else name, beside=self._inside)
+        places = [
+            (QRectF(left, plot.bottom() + 3, metrics.horizontalAdvance(text), metrics.height()), text)
+            for left, text in words
+        ]
+        return self._words_inside(places, name) if self._inside else places
+
+    def _words_inside(self, places: Sequence[tuple[QRectF, str]], name: str) -> list[tuple[QRectF, str]]:
+        """The first and the last figure that no curve passes, both at the upper edge or both at the lower one, and what
+        they count beside one of them; figures at either edge where neither has room for two."""
+        plot, metrics = self.plot_rect(), QFontMetricsF(self._theme.font("hint"))
+        edges = [
+            [(at, text) for place, text in places if self._is_free(at := place.translated(0, top - place.top()))]
+            for top in (plot.top() + 1, plot.bottom() - metrics.height() - 1)
+        ]
+        free = max(edges, key=len)
+        if len(free) < 2:
+            return sorted((word for edge in edges for word in edge), key=lambda word: word[0].left())
+        found = [free[0], free[-1]]
+        for place, _ in reversed(found):
+            beside = QRectF(place.right() + NAMED, place.top(), metrics.horizontalAdvance(name), place.height())
+            others = (other for other, _ in found if other != place)
+            if plot.contains(beside) and self._is_free(beside) and not any(beside.intersects(at) for at in others):
+                return [*found, (beside, name)]
         return found
 
     def _is_free(self, place: QRectF) -> bool:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from app.widgets.line_frame import Frame
     from app.widgets.line_plot import Line
 
-SWATCH, GAP, COLUMN_GAP, FIGURE_GAP = 18.0, 14.0, 12.0, 6.0
+SWATCH, MARK, GAP, COLUMN_GAP, FIGURE_GAP = 18.0, 13.0, 14.0, 12.0, 6.0
+"""Px at 100 % text of the line before a name with what parts them, and of that line; of what parts entries."""
 LEAST_PLOT, ROWS_OVER = 40, 2
 """Px of height in which a plot's shape is still seen; rows of names over it from which on they go beside it."""
 LEAST_BESIDE, MOST_NAME, PALE, NEAR = 185, 150, 0.42, 5.0
@@ -39,11 +40,13 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Legend:
-    """`rows`: lines of text over the plot, what the axes are called among them; `column`: px at the plot's right."""
+    """`rows`: lines of text over the plot, what the axes are called among them; `column`: px at the plot's right;
+    `scale`: how large the lines before names are."""
 
     entries: tuple[Entry, ...]
     rows: int
     column: float = 0.0
+    scale: float = 1.0
 
     def at(self, point: QPointF) -> Entry | None:
         """The entry a point of the plot's widget is on."""
@@ -58,16 +61,20 @@ def lay_out(lines: Sequence[Line], theme: Theme, size: QSizeF, heading: str, rig
     """Where the named ones of `lines` stand on a plot of `size`. `heading`, `right_name`: what the axes are called, on
     the first row: the heading at its right end, or with a right axis at its left end, that one's name at the right."""
     named = [line for line in lines if line.name]
-    metrics = QFontMetricsF(theme.font("hint"))
-    over = _over(named, metrics, size, heading, right_name)
+    metrics, scale = QFontMetricsF(theme.font("hint")), theme.text_scale
+    over = _over(named, metrics, SWATCH, size, heading, right_name)
     rows = 1 + max((row for _, row, _ in over), default=0)
+    larger = _over(named, metrics, SWATCH * scale, size, heading, right_name)
+    if 1 + max((row for _, row, _ in larger), default=0) > rows:  # no row more for them
+        scale = 1.0
+    over = larger if scale != 1 else over
     beside = _column_width(named, theme, metrics)
     if rows > ROWS_OVER and size.width() - beside >= theme.px(LEAST_BESIDE):
-        return _beside(named, metrics, size, beside)
+        return _beside(named, metrics, theme.text_scale, size, beside)
     # A line without its name tells nothing: the plot gives way, to a height in which its shape is still seen.
     room = size.height() - theme.px(LEAST_PLOT) - 1.5 * metrics.height() - 4
     rows = min(rows, max(1, int(room / metrics.height())))
-    return Legend(entries=_entries(over, rows, metrics), rows=rows)
+    return Legend(entries=_entries(over, rows, metrics, SWATCH * scale), rows=rows, scale=scale)
 
 
 def nearest(lines: Sequence[Line], frame: Frame, x: float, y: float) -> Line | None:
@@ -83,21 +90,22 @@ def nearest(lines: Sequence[Line], frame: Frame, x: float, y: float) -> Line | N
 
 def paint(painter: QPainter, theme: Theme, legend: Legend, values: Mapping[int, float], pointed: Line | None) -> None:
     """Draws the entries. `values`: the figure beside each line, by its `id`; `pointed`: the line that stands out."""
-    colours, metrics = theme.palette, QFontMetricsF(theme.font("hint"))
+    colours, metrics, swatch = theme.palette, QFontMetricsF(theme.font("hint")), SWATCH * legend.scale
     for entry in legend.entries:
         left, line, here = entry.rect.left(), entry.lines[0], pointed in entry.lines
         baseline = entry.rect.top() + metrics.ascent()
         alone = len(entry.lines) == 1
         if alone:
-            _paint_swatch(painter, theme, line, QPointF(left, baseline - metrics.xHeight() / 2), baseline)
+            middle = QPointF(left, baseline - metrics.xHeight() / 2)
+            _paint_swatch(painter, theme, line, middle, baseline, legend.scale)
         painter.setPen(colours.text if here else colours.secondary)
         painter.setFont(theme.font("hint", bold=here))
-        painter.drawText(QPointF(left + (SWATCH if alone else 0), baseline), entry.name)
+        painter.drawText(QPointF(left + (swatch if alone else 0), baseline), entry.name)
         painter.setFont(theme.font("hint"))
         if alone and values and line.style == "line":
             painter.setPen(colours.text)
             figures = figures_of(line, values[id(line)])
-            at = left + SWATCH + metrics.horizontalAdvance(f"{entry.name} ")
+            at = left + swatch + metrics.horizontalAdvance(f"{entry.name} ")
             if legend.column:  # figures of a column end in one line
                 at = entry.rect.right() - metrics.horizontalAdvance(figures)
             painter.drawText(QPointF(at, baseline), figures)
@@ -127,20 +135,20 @@ def pale(theme: Theme, line: Line) -> QColor:
 # inside
 
 
-def _width(line: Line, metrics: QFontMetricsF) -> float:
+def _width(line: Line, metrics: QFontMetricsF, swatch: float) -> float:
     # Room for the line's widest figure is kept, so that a moving mouse moves nothing.
     figures = f" {line.widest}" if line.style == "line" else ""
-    return SWATCH + metrics.horizontalAdvance(line.name + figures)
+    return swatch + metrics.horizontalAdvance(line.name + figures)
 
 
 def _over(
-    named: Sequence[Line], metrics: QFontMetricsF, size: QSizeF, heading: str, right_name: str
+    named: Sequence[Line], metrics: QFontMetricsF, swatch: float, size: QSizeF, heading: str, right_name: str
 ) -> list[tuple[Line, int, float]]:
     """Row and left edge of every line."""
     x, row, places = metrics.horizontalAdvance(heading) + GAP if right_name and heading else 0.0, 0, []
     room = max(size.width() - metrics.horizontalAdvance(right_name or heading) - 12.0, 60.0)
     for line in named:
-        width = _width(line, metrics) + GAP
+        width = _width(line, metrics, swatch) + GAP
         if x > 0 and x + width > room + GAP:
             row, x, room = row + 1, 0.0, size.width()
         places.append((line, row, x))
@@ -148,7 +156,9 @@ def _over(
     return places
 
 
-def _entries(over: Sequence[tuple[Line, int, float]], rows: int, metrics: QFontMetricsF) -> tuple[Entry, ...]:
+def _entries(
+    over: Sequence[tuple[Line, int, float]], rows: int, metrics: QFontMetricsF, swatch: float
+) -> tuple[Entry, ...]:
     """Those that `rows` rows have room for, the last of them the number of all the others where there are any."""
     shown = [place for place in over if place[1] < rows]
     rest = [line for line, row, _ in over if row >= rows]
@@ -156,7 +166,7 @@ def _entries(over: Sequence[tuple[Line, int, float]], rows: int, metrics: QFontM
         rest.insert(0, shown[-1][0])
     high = metrics.height()
     entries = [
-        Entry(lines=(line,), rect=QRectF(x, row * high, _width(line, metrics), high), name=line.name)
+        Entry(lines=(line,), rect=QRectF(x, row * high, _width(line, metrics, swatch), high), name=line.name)
         for line, row, x in (shown[:-1] if rest and len(shown) > 1 else shown)
     ]
     if rest and len(shown) > 1:
@@ -174,34 +184,38 @@ def _count(rest: Sequence[Line], at: QPointF, metrics: QFontMetricsF) -> Entry:
 def _column_width(named: Sequence[Line], theme: Theme, metrics: QFontMetricsF) -> float:
     figures = max((metrics.horizontalAdvance(line.widest) for line in named if line.style == "line"), default=0.0)
     names = max((metrics.horizontalAdvance(line.name) for line in named), default=0.0)
-    return COLUMN_GAP + SWATCH + min(names, theme.px(MOST_NAME)) + FIGURE_GAP + figures + 1
+    return COLUMN_GAP + SWATCH * theme.text_scale + min(names, theme.px(MOST_NAME)) + FIGURE_GAP + figures + 1
 
 
-def _beside(named: Sequence[Line], metrics: QFontMetricsF, size: QSizeF, column: float) -> Legend:
+def _beside(named: Sequence[Line], metrics: QFontMetricsF, scale: float, size: QSizeF, column: float) -> Legend:
     """One line under the other, from the top; the last one that has room counts the others where there are any."""
     high, left = metrics.height(), size.width() - column + COLUMN_GAP
     most = max(1, math.floor(size.height() / high))
     shown = named if len(named) <= most else named[: most - 1]
     rects = [QRectF(left, row * high, column - COLUMN_GAP - 1, high) for row in range(len(named))]
     figures = max((metrics.horizontalAdvance(line.widest) for line in named if line.style == "line"), default=0.0)
-    room = column - COLUMN_GAP - SWATCH - FIGURE_GAP - figures
+    room = column - COLUMN_GAP - SWATCH * scale - FIGURE_GAP - figures
     entries = [
         Entry(lines=(line,), rect=rect, name=metrics.elidedText(line.name, Qt.TextElideMode.ElideRight, room))
         for line, rect in zip(shown, rects, strict=False)
     ]
     if len(shown) < len(named):
         entries.append(_count(named[len(shown) :], rects[len(shown)].topLeft(), metrics))
-    return Legend(entries=tuple(entries), rows=1, column=column)
+    return Legend(entries=tuple(entries), rows=1, column=column, scale=scale)
 
 
-def _paint_swatch(painter: QPainter, theme: Theme, line: Line, at: QPointF, baseline: float) -> None:
+def _paint_swatch(painter: QPainter, theme: Theme, line: Line, at: QPointF, baseline: float, scale: float) -> None:
     colour = getattr(theme.palette, line.colour)
     if line.style == "dots":
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colour)
-        painter.drawEllipse(at + QPointF(6, 0), 2.4, 2.4)
+        painter.drawEllipse(at + QPointF(6 * scale, 0), 2.4 * scale, 2.4 * scale)
     elif line.style == "bars":
-        painter.fillRect(QRectF(at.x() + 2, baseline - 8, 9, 9), pale(theme, line))
+        painter.fillRect(QRectF(at.x() + 2 * scale, baseline - 8 * scale, 9 * scale, 9 * scale), pale(theme, line))
     else:
-        painter.setPen(QPen(colour, 2, Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine))
-        painter.drawLine(at, at + QPointF(13, 0))
+        pen = QPen(colour, 2 * scale)
+        if line.dashed:  # two dashes, whole
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            pen.setDashPattern([0.2 * MARK, 0.1 * MARK])
+        painter.setPen(pen)
+        painter.drawLine(at, at + QPointF(MARK * scale, 0))

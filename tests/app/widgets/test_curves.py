@@ -65,7 +65,7 @@ def test_a_wide_axis_has_figures_all_along_and_its_name(qtbot: QtBot, theme: The
     assert len(words) > 10 and words[-2:] == ["position", "600"]
 
 
-@pytest.mark.parametrize("width", [200, 400])
+@pytest.mark.parametrize("width", [150, 400])
 def test_the_lines_of_the_legend_grow_with_the_text_and_dashes_are_whole(
     qtbot: QtBot, theme: Theme, width: int
 ) -> None:

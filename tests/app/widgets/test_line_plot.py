@@ -119,6 +119,27 @@ def test_room_is_kept_for_the_longest_figure(values: list[float]) -> None:
     assert len(Line(name="", x=y, y=y).widest) >= len(widest)
 
 
+@pytest.mark.parametrize(("width", "scale"), [(700, 2.0), (300, 1.0)])
+def test_lines_of_the_key_grow_with_the_text_where_no_name_loses_its_row(
+    qtbot: QtBot, theme: Theme, width: int, scale: float
+) -> None:
+    theme.set_text_scale(2.0)
+    plot = LinePlot(theme, "Rank", zero=False)
+    qtbot.addWidget(plot)
+    plot.resize(width, 150)
+    x = np.arange(3, dtype=np.float32)
+    y = np.array([0.5, 0.5, 0.5], np.float32)
+    plot.set_lines([Line(name="rank, 1", x=x, y=y), Line(name="p", x=x, y=y, colour="red", dashed=True)])
+    legend = plot.legend()
+    assert legend.scale == scale and all(legend.shows(line) for line in plot.lines)
+    entry, picture = legend.entries[1].rect, plot.grab().toImage()
+    ground = range(round(entry.left()), round(entry.left() + 13 * scale) + 3)
+    rows = [[picture.pixelColor(at, row).red() > picture.pixelColor(at, row).green() + 90 for at in ground]
+            for row in range(round(entry.top()), round(entry.bottom()))]  # fmt: skip
+    dashes = "".join("#" if here else " " for here in max(rows, key=sum)).split()
+    assert len(dashes) == 2 and abs(len(dashes[0]) - len(dashes[1])) <= 1
+
+
 def test_names_and_figures_of_the_key_stand_apart(qtbot: QtBot, theme: Theme) -> None:
     plot = LinePlot(theme, "Score", zero=False)
     qtbot.addWidget(plot)
