@@ -51,6 +51,7 @@ from app.i18n import tr
 from app.widgets.busy_bar import BusyBar
 from app.widgets.check_box import CheckBox
 from app.widgets.form_spin import FormSpin
+from app.widgets.path_edit import PathEdit
 from model.colormaps import ONE_SIGNED
 from model.protocol.errors import DecoderscopeError
 from model.protocol.export_kinds import file_names, indices
@@ -159,7 +160,7 @@ class ExportDialog(Sheet):
         theme = self._ctx.theme
         self.kind_box = choices(theme, tr("What"), kind_texts(self._panel), self._kind)
         self.name_edit = QLineEdit(stem_of(self._kind, self._panel))
-        self.folder_edit = QLineEdit(options.folder or str(default_folder()))
+        self.folder_edit = PathEdit(options.folder or str(default_folder()))
         self.folder_edit.setMinimumWidth(220)
         browse = QPushButton(tr("Choose…"))
         browse.clicked.connect(self._choose_folder)
