@@ -21,6 +21,7 @@ from app.panels.block_walk_texts import OpWords
 from app.panels.block_walk_words import (
     brief_formula,
     foot_text,
+    formula_text,
     list_title,
     mark_text,
     shape_text,
@@ -155,7 +156,7 @@ class BlockWalkPanel(Panel):
             return
         head = ["op", tr("operation"), tr("formula"), tr("shape"), "min", "max", "mean", "std", "norm", "note"]
         lines = [
-            [op.id, (self._words.get(op.id) or unknown(op)).title, op.formula, shape_text(op), *(
+            [op.id, (self._words.get(op.id) or unknown(op)).title, formula_text(op), shape_text(op), *(
                 repr(value) for value in (op.low, op.high, op.mean, op.std, op.norm)), op.note]
             for op in self.walk.ops
         ]  # fmt: skip
@@ -309,7 +310,7 @@ class BlockWalkPanel(Panel):
         picture = levels.pixels(strongest(rows, *PICTURE))
         marked = op.first_row if op.first_row >= 0 and len(values) <= PICTURE[0] and len(values) > 1 else -1
         return Card(
-            title=words.title, formula=op.formula, shape=shape_text(op), foot=foot_text(op), picture=picture,
+            title=words.title, formula=formula_text(op), shape=shape_text(op), foot=foot_text(op), picture=picture,
             signed=levels.signed, marked=marked, mark=mark_text(op) if marked >= 0 else "", brief=brief_formula(op),
         )  # fmt: skip
 
@@ -337,7 +338,7 @@ class BlockWalkPanel(Panel):
             return
         op = self.walk.ops[index]
         words = self._words.get(op.id) or unknown(op)
-        popup = InfoPopup(self.ctx.theme, words.title, f"{op.formula}\n\n{words.text}", self)
+        popup = InfoPopup(self.ctx.theme, words.title, f"{formula_text(op)}\n\n{words.text}", self)
         screen = self.screen().availableGeometry()
         popup.fit(screen.height() - 16)
         at.setX(max(screen.left(), min(at.x(), screen.right() - popup.width())))

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont, QFontMetricsF
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n import tr
-from app.panels.block_walk_words import shape_words, statistics
+from app.panels.block_walk_words import formula_text, shape_words, statistics
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.folding_segmented import FoldingSegmented
 from app.widgets.info_button import InfoButton
@@ -77,9 +77,9 @@ class DetailHead(QWidget):
         self._name = words.title
         self.title.setText(words.title)
         self._shape = shape_words(op)
-        self.info.set_text(words.title, f"{op.formula}\n\n{words.text}")
-        self._formula = op.formula
-        self.formula.setText(op.formula)
+        self.info.set_text(words.title, f"{formula_text(op)}\n\n{words.text}")
+        self._formula = formula_text(op)
+        self.formula.setText(formula_text(op))
         self.what.set_enabled("parts", op.parts_rows != "one")
         self.what.set_enabled("positions", op.at_positions)
         self.show_statistics(shown)

@@ -21,7 +21,7 @@ def words_of(place: WalkPlace) -> dict[str, OpWords]:
 
 def unknown(op: WalkOp) -> OpWords:
     """An operation of a newer engine: its id and formula."""
-    return OpWords(title=op.id, what=op.formula, look="")
+    return OpWords(title=op.id, what=formula_text(op), look="")
 
 
 def axis_name(axis: WalkAxis) -> str:
@@ -69,10 +69,15 @@ def mark_text(op: WalkOp) -> str:
     return tr("KV head {n}", n=op.first_row) if op.rows == "kv_head" else tr("head {n}", n=op.first_row)
 
 
+def formula_text(op: WalkOp) -> str:
+    """The formula, its words in the language of the window."""
+    return op.formula.replace(" unless ", f" {tr('unless')} ")
+
+
 def brief_formula(op: WalkOp) -> str:
     """The formula where there is little room: a norm without its ε, a function without what it is; empty where there is
     no shorter one."""
-    left, _, right = op.formula.partition(" = ")
+    left, _, right = formula_text(op).partition(" = ")
     if "√(mean(" in right:
         x, gain = right.partition(" / ")[0], right.rpartition(" ⊙ ")[2]
         return f"{left} = {x} / rms({x}) ⊙ {gain}"
@@ -81,7 +86,7 @@ def brief_formula(op: WalkOp) -> str:
     if op.id == "attn.pattern":
         return "w = softmax(s)"
     if op.id == "attn.dots":
-        return op.formula.partition(",")[0]
+        return formula_text(op).partition(",")[0]
     if op.id == "attn.mask":
         return right
     if op.id in ("mlp.act", "mlp.post"):

@@ -44,7 +44,7 @@ class LensCells(BlockModel):
         if not _known(grid, cell):
             return ""
         said = [f"{depth_text(cell[0], grid.n_depths)} · {column:,} {grid.axis[column]}",
-                f"{grid.word(*cell)} · id {int(grid.ids[cell])}", f"p {number(float(grid.p[cell]))}",
+                f"{grid.word(*cell)} · {tr('id')} {int(grid.ids[cell])}", f"p {number(float(grid.p[cell]))}",
                 f"{tr('entropy')} {number(float(grid.entropy[cell]))}"]  # fmt: skip
         return "\n".join([*said, tr("came next")] if grid.comes_true(*cell) else said)
 

@@ -110,5 +110,5 @@ ACTIVATION_FORMULAS = {
 
 
 def stream_name(layer: int) -> str:
-    """The residual stream before `layer`, as formulas write it: x⁽¹³⁾."""
-    return f"x⁽{str(layer).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}⁾"
+    """The residual stream before `layer`, as formulas write it: x_13, in letters as large as all others."""
+    return f"x_{layer}"

@@ -52,6 +52,17 @@ def test_chinese_uses_full_width_marks() -> None:
     assert [to for to in i18n.load_catalogue("zh_CN").values() if half.search(to)] == []
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_goes_on_is_marked_as_in_english(language: str) -> None:
+    """Some had "……", others "…", with a space before it or without."""
+    marks = re.compile(r" ?…+ ?")
+    wrong = {
+        text: to for text, to in i18n.load_catalogue(language).items()
+        if marks.findall(to) != marks.findall(text) and "…" in to
+    }  # fmt: skip
+    assert wrong == {}
+
+
 def test_what_a_catalogue_lacks_stays_as_it_is_and_qt_says_its_own_in_the_language(qapp: object) -> None:
     try:
         i18n.set_language("zh_CN")

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from app import i18n
 from app.export.panel_files import Table
 from app.panels.lens import LATE_MS, LensPanel
 from app.theme import Theme
@@ -159,6 +160,11 @@ def test_the_table_has_every_cell_and_the_export_its_numbers(qtbot: QtBot, tmp_p
         assert text == f"{grid.word(depth, position)}  {probability(float(line[6]))}"
         assert np.float32(line[6]) == grid.p[depth, position]
         assert {f"p {line[6]}", f"entropy {line[7]}"} <= set(table.blocks.tip(20 - depth, position).split("\n"))
+        try:
+            i18n.set_language("zh_CN")
+            assert "· 编号 " in table.blocks.tip(20 - depth, position)
+        finally:
+            i18n.set_language("en")
     assert table.blocks.headerData(20, Qt.Orientation.Vertical) == "embedding"
 
 
