@@ -98,6 +98,7 @@ class PanelScroll(QScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
+        self._panel.place_empty()
         self._panel.room_changed()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -220,6 +221,7 @@ class PanelDock(QDockWidget):
 
     def _on_floating(self, floating: bool) -> None:
         self.bar.show_tools()
+        self.bar.updateGeometry()
         if floating:
             self.set_tabbed(False)
             self._keys.watch(self.windowHandle())

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 TITLE_HEIGHT = 34
 TOOL, BAR_SIDES = 24, 32
 """Px of a button at 100 % text, and of what is beside title and buttons."""
+LEAST_ALONE = 232
+"""Px at 100 % text of a window that has a panel alone: its controls have room for their words."""
 
 
 class TitleBar(QWidget):
@@ -104,12 +106,16 @@ class TitleBar(QWidget):
     def updateGeometry(self) -> None:
         """Kept between changes: a dock that moves has Qt ask for these sizes two thousand times."""
         self._hint = QSize(super().sizeHint().width(), 0 if self._dock.tabbed else self._theme.px(TITLE_HEIGHT))
-        self._least = QSize(60, self._hint.height())
+        alone = max(self._whole_width(), self._theme.px(LEAST_ALONE)) if self._dock.isFloating() else 0
+        self._least = QSize(max(60, alone), self._hint.height())
         super().updateGeometry()
 
-    def _has_room(self) -> bool:
+    def _whole_width(self) -> int:
         title = self.label.fontMetrics().horizontalAdvance(self.label.text())
-        return title + 5 * self._theme.px(TOOL) + BAR_SIDES <= self.width()
+        return title + 5 * self._theme.px(TOOL) + BAR_SIDES
+
+    def _has_room(self) -> bool:
+        return self._whole_width() <= self.width()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QRect, Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
@@ -20,7 +20,7 @@ from app.panels.veil import Veil
 from app.state.lost_run import no_model
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
+    from PySide6.QtGui import QMoveEvent, QPaintEvent, QResizeEvent, QShowEvent
 
     from app.commands import Command
     from app.context import AppContext
@@ -292,10 +292,26 @@ class Panel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._empty is not None:
-            self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
+            self.place_empty()
         if self._veil is not None:
             self._veil.setGeometry(self.rect())
         self.look_again()
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        super().moveEvent(event)
+        self.place_empty()
+
+    def place_empty(self) -> None:
+        """Lays the empty state over what is in sight of a scrolled panel: its words are in the middle of that."""
+        if self._empty is None:
+            return
+        rect, holder, layout = self.rect().adjusted(0, 0, 0, -8), self.parentWidget(), self._empty.layout()
+        if holder is not None:
+            sight = rect & QRect(-self.pos(), holder.size())
+            least = layout.minimumHeightForWidth(sight.width()) if layout is not None else 0
+            sight.setHeight(max(sight.height(), least))
+            rect = rect & sight
+        self._empty.setGeometry(rect)
 
     def _cover(self) -> None:
         """Lays the empty state over the panel while what it needs is missing."""
@@ -305,7 +321,7 @@ class Panel(QWidget):
         if missing or (self.needs and self.unserved) or failed is not None:
             if self._empty is None:
                 self._empty = EmptyState(self.ctx.theme, self)
-                self._empty.setGeometry(self.rect().adjusted(0, 0, 0, -8))
+                self.place_empty()
                 self._empty.show()
                 self._empty.raise_()
             if failed is not None and not missing and not self.unserved:
@@ -314,6 +330,7 @@ class Panel(QWidget):
             else:
                 to_come = TO_COME.get(self.panel_id, NOTHING)
                 show_waiting(self._empty, session, leads=self.leads(), to_come=to_come)
+            self.place_empty()
         elif self._empty is not None:
             self._empty.hide()
             self._empty.deleteLater()

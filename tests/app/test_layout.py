@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from PySide6.QtWidgets import QLabel, QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.frame import pages
+from app.frame.docks import PanelDock
+from app.frame.title_bar import LEAST_ALONE
 from app.main import Application
 from tests.app.shell import close_window, open_window
 
@@ -166,3 +169,45 @@ def test_the_choices_without_a_model_stand_beside_or_below_one_another_with_whol
         for choice in page.choices:
             for label in choice.findChildren(QLabel):
                 assert label.height() >= label.heightForWidth(label.width())
+
+
+def test_what_an_empty_panel_says_is_in_the_middle_of_what_is_in_sight_of_it(
+    application: Application, qtbot: QtBot
+) -> None:
+    """In large text in a small window Sampling was blank: its sentence was in the middle of what is scrolled."""
+    window = application.window
+    application.settings.update(text_scale=2.0)
+    window.resize(1000, 700)
+    qtbot.wait(300)
+    scroller, panel = window.docks["sampling"].scroller, window.docks["sampling"].panel
+    (empty,) = panel.findChildren(pages.EmptyState)
+    bar, view = scroller.verticalScrollBar(), scroller.viewport()
+    assert bar.maximum() > view.height() / 2
+    for value in (0, bar.maximum()):
+        bar.setValue(value)
+        for words in (empty.picture, empty.hint):
+            place = QRect(words.mapTo(view, words.rect().topLeft()), words.size())
+            assert view.rect().contains(place)
+        middle = empty.mapTo(view, empty.rect().center()).y()
+        assert abs(middle - view.rect().center().y()) <= 8
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_panel_alone_in_a_window_has_its_title_whole_however_small_that_is(
+    application: Application, qtbot: QtBot, scale: float
+) -> None:
+    application.settings.update(text_scale=scale)
+    qtbot.wait(200)
+    least = application.theme.px(LEAST_ALONE)
+
+    def whole(dock: PanelDock) -> bool:
+        label = dock.bar.label
+        return dock.width() >= least and label.width() >= label.fontMetrics().horizontalAdvance(label.text())
+
+    for dock in application.window.docks.values():
+        dock.setFloating(True)
+        qtbot.waitUntil(dock.isVisible)
+        dock.resize(10, 10)
+        qtbot.waitUntil(partial(whole, dock))
+        dock.setFloating(False)
+        qtbot.waitUntil(partial(lambda bar: bar.minimumSizeHint().width() == 60, dock.bar))  # docked it gives way
