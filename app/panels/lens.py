@@ -41,8 +41,8 @@ READOUT = 380
 """Px at 100 % text that a cell's line takes with a longer token."""
 LATE_MS = 150
 """After so long it is said that layers are under way: what comes sooner would only flicker."""
-BRIEF = 7
-"""Letters of a token in the shortest readout."""
+BRIEF, LEAST = 7, 5
+"""Letters of a token in the shortest readouts."""
 HELP = (
     "What would the model say if it stopped early? The final norm and the head are put on the residual stream after "
     "every layer: the cell holds the likeliest next token there, its colour how likely. The bottom row reads the "
@@ -343,7 +343,14 @@ class LensPanel(Panel):
             self._cell_parts(cell, f"{brief}  ", piece, "", word, entropy="H", true=tr("✓ next")),
             self._cell_parts(cell, "", _cut(piece), "", word and _cut(word), entropy="H", true="✓"),
             self._cell_parts(cell, "", "", "", word and _cut(word), entropy="H", true="✓"),
+            self._pair_parts(cell, _cut(piece), word and _cut(word), "  p "),
+            self._pair_parts(cell, _cut(piece, LEAST), word and _cut(word, LEAST), " "),
         )
+
+    def _pair_parts(self, cell: tuple[int, int], piece: str, word: str | None, p: str) -> list[Part]:
+        """Both tokens and how likely, where there is no room for more."""
+        said: list[Part] = [(piece, "strong"), (" → ", "secondary"), (word or "…", "strong")]
+        return said if word is None else [*said, (p, "secondary"), (figure(float(self.grid.p[cell]), 3), "strong")]
 
     def _cell_parts(
         self, cell: tuple[int, int], after: str, piece: str, at: str, word: str | None, *, entropy: str = "",
@@ -486,6 +493,6 @@ class LensPanel(Panel):
         return cell if inside else None
 
 
-def _cut(piece: str) -> str:
+def _cut(piece: str, letters: int = BRIEF) -> str:
     """A token where there is room for little of it."""
-    return piece if len(piece) <= BRIEF else f"{piece[: BRIEF - 1]}…"
+    return piece if len(piece) <= letters else f"{piece[: letters - 1]}…"

@@ -228,6 +228,22 @@ def test_the_readout_keeps_its_figures_where_words_have_no_room(
     assert parts_width(panel.ctx.theme, said) <= panel.readout.width()
 
 
+def test_the_shortest_readout_keeps_both_tokens_and_the_probability(qtbot: QtBot, tmp_path: Path) -> None:
+    """At 200 % in the smallest window it said "→ ·was", and its figures were cut."""
+    panel, bench = shown(qtbot, tmp_path, size=(310, 560))
+    panel.ctx.theme.set_text_scale(2.0)
+    click(panel, 2, panel.grid.in_sight()[1][0])
+    settled(qtbot, panel, bench)
+    depth, position = panel.grid.chosen or (0, 0)
+    said = panel.readout.shown()
+    strong = [text for text, voice in said if voice == "strong"]
+    piece = panel.ctx.session.path_tokens()[position].piece
+    assert strong[0].rstrip("…") and piece.startswith(strong[0].rstrip("…"))
+    assert panel.grid.word(depth, position).startswith(strong[1].rstrip("…"))
+    assert strong[2] == figure(float(panel.grid.p[depth, position]), 3)
+    assert parts_width(panel.ctx.theme, said) <= panel.readout.width()
+
+
 def test_the_chosen_cell_comes_into_sight(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench = shown(qtbot, tmp_path, n=60)
     bench.selection.set_query(50)
