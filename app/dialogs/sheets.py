@@ -6,9 +6,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 
 from app.i18n import tr
+from app.notify import WayOut
 from app.settings import log_folder
 
 if TYPE_CHECKING:
@@ -125,10 +126,16 @@ class Sheets:
         _show(AboutDialog(self._window.theme, self._window.ctx.session, version(), self._window))
 
     def log(self) -> None:
-        """The folder of the log file, in the system's file manager; where there is none the place is told."""
+        """The folder of the log file, in the system's file manager; where there is none the place is told, to copy."""
         folder = log_folder()
         if not (folder.is_dir() and QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))):
-            self._window.notify.tell(tr("The log is in {folder}.", folder=folder))
+            notify = self._window.notify
+
+            def copy() -> None:
+                QGuiApplication.clipboard().setText(str(folder))
+                notify.say(tr("Copied."))
+
+            notify.propose(tr("The log is in {folder}.", folder=folder), WayOut(label=tr("Copy the path"), run=copy))
 
     def _next_trouble(self) -> None:
         if self._troubles:

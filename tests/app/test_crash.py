@@ -14,6 +14,7 @@ import psutil
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.error import ErrorDialog
@@ -198,5 +199,12 @@ def test_the_log_folder_is_opened_or_named(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("app.dialogs.sheets.QDesktopServices.openUrl", lambda _url: False)
         application.window.sheets.log()
         assert any(str(tmp_path / "config") in b.sentence.text() for b in application.window.banners.notices)
+        application.window.sheets.log()
+        (banner,) = application.window.banners.notices
+        copy = next(button for button in banner.findChildren(QPushButton) if button.text() == "Copy the path")
+        assert not banner.red and banner.offers
+        copy.click()
+        assert application.qt.clipboard().text() == str(tmp_path / "config")
+        assert not application.window.banners.notices
     finally:
         close_window(application)
