@@ -74,12 +74,18 @@ def draw_bar(painter: QPainter, theme: Theme, rect: QRectF, table: Colours, text
     x = bar.left() - tip - 6 - metrics.horizontalAdvance(low)
     painter.drawText(QPointF(x, baseline), low)
     room = max(0.0, x - 12 - rect.left())
-    words = text.brief if text.brief and metrics.horizontalAdvance(text.scale) > room else text.scale
-    words = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
+    words = words_in(text, metrics, room)
     painter.drawText(QPointF(x - 12 - metrics.horizontalAdvance(words), baseline), words)
     if rect.height() >= THICKNESS + 2 * metrics.height():
         width = metrics.horizontalAdvance(middle)
         painter.drawText(QPointF(bar.center().x() - width / 2, bar.bottom() + metrics.ascent() + 1), middle)
+
+
+def words_in(text: BarText, metrics: QFontMetricsF, room: float) -> str:
+    """The scale in so many px: no ellipsis alone, which says nothing."""
+    words = text.brief if text.brief and metrics.horizontalAdvance(text.scale) > room else text.scale
+    words = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
+    return "" if words == "…" or metrics.horizontalAdvance(words) > room else words
 
 
 def bar_width(theme: Theme, text: BarText, length: float, *, brief: bool = False) -> float:

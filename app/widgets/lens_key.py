@@ -30,7 +30,7 @@ class LensKey(QWidget):
         self._table: Colours = np.zeros(256, np.uint32)
         self.stripes = False
         self._short = False
-        self.bar = BarText(values=(0.0, 0.5, 1.0), scale=f"p · {scale_words('linear', fixed=True)}")
+        self.bar = BarText(values=(0.0, 0.5, 1.0), scale=f"p · {scale_words('linear', fixed=True)}", brief="p")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.updateGeometry)
 

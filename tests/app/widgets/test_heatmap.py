@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter, QPolygonF, QWheelEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QKeyEvent, QPainter, QPolygonF, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.theme import Theme
 from app.widgets.cell_frame import draw_frame
-from app.widgets.colour_bar import BarText
+from app.widgets.colour_bar import BarText, words_in
 from app.widgets.heatmap import HeatMap
 from app.widgets.heatmap_image import Tile
 from app.widgets.heatmap_paint import axis_labels, bold_labels
@@ -121,6 +121,15 @@ def test_an_unknown_value_is_asked_for_and_never_guessed(qtbot: QtBot, theme: Th
     assert figure(float(values[7, 3]), 6) in heat.readout_text()
     heat.set_cell_value(7, 3, None)
     assert "hidden by the mask" in heat.readout_text()
+
+
+def test_the_scale_s_words_are_never_an_ellipsis_alone(theme: Theme) -> None:
+    metrics = QFontMetricsF(theme.font("hint"))
+    lens = BarText(values=(0.0, 0.5, 1.0), scale="p · linear · fixed", brief="p")
+    said = [words_in(lens, metrics, room) for room in range(160)]
+    assert "…" not in said and {"", "p", "p · linear · fixed"} <= set(said)
+    assert words_in(lens, metrics, metrics.horizontalAdvance("p") + 1) == "p"
+    assert "…" not in [words_in(BarText(values=(0.0, 0.5, 1.0), scale="linear"), metrics, n) for n in range(60)]
 
 
 def test_a_cells_colour_is_its_pixels_colour(qtbot: QtBot, theme: Theme) -> None:
