@@ -103,7 +103,7 @@ class RopePanel(Panel):
             tr("Score by distance"),
             x_name=tr("distance"),
             y_name="q·k/√d",
-            right_name=tr("sinusoidal"),
+            right_name=tr("cosine"),
             zero=False,
             whole=True,
             titled=True,

@@ -59,7 +59,7 @@ class Legend:
 
 def lay_out(lines: Sequence[Line], theme: Theme, size: QSizeF, heading: str, right_name: str) -> Legend:
     """Where the named ones of `lines` stand on a plot of `size`. `heading`, `right_name`: what the axes are called, on
-    the first row: the heading at its right end, or with a right axis at its left end, that one's name at the right."""
+    the first row: the heading over its axis at the left, the right axis' name at the right."""
     named = [line for line in lines if line.name]
     metrics, scale = QFontMetricsF(theme.font("hint")), theme.text_scale
     over = _over(named, metrics, SWATCH, size, heading, right_name)
@@ -145,8 +145,8 @@ def _over(
     named: Sequence[Line], metrics: QFontMetricsF, swatch: float, size: QSizeF, heading: str, right_name: str
 ) -> list[tuple[Line, int, float]]:
     """Row and left edge of every line."""
-    x, row, places = metrics.horizontalAdvance(heading) + GAP if right_name and heading else 0.0, 0, []
-    room = max(size.width() - metrics.horizontalAdvance(right_name or heading) - 12.0, 60.0)
+    x, row, places = metrics.horizontalAdvance(heading) + GAP if heading else 0.0, 0, []
+    room = max(size.width() - (metrics.horizontalAdvance(right_name) + 12.0 if right_name else 0.0), 60.0)
     for line in named:
         width = _width(line, metrics, swatch) + GAP
         if x > 0 and x + width > room + GAP:

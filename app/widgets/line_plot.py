@@ -427,13 +427,13 @@ class LinePlot(QWidget):
         metrics, legend = QFontMetricsF(self._theme.font("hint")), self.legend()
         painter.setPen(self._theme.palette.secondary)
         end = self.width() - 5 - legend.column
-        name = self._right_name if self._two_axes else self._heading
-        left = end - metrics.horizontalAdvance(name)
-        draw_crisp(painter, QPointF(max(left, 0.0), metrics.ascent()), name)
+        room = end
         if self._two_axes:
+            left = end - metrics.horizontalAdvance(self._right_name)
+            draw_crisp(painter, QPointF(max(left, 0.0), metrics.ascent()), self._right_name)
             room = left - line_legend.GAP if legend.column else float(self.width())
-            heading = metrics.elidedText(self._heading, Qt.TextElideMode.ElideRight, room)
-            painter.drawText(QPointF(0, metrics.ascent()), heading)
+        heading = metrics.elidedText(self._heading, Qt.TextElideMode.ElideRight, room)
+        draw_crisp(painter, QPointF(0, metrics.ascent()), heading)
         line_legend.paint(painter, self._theme, legend, self._values(), self.pointed)
 
     def _shown(self) -> float | None:

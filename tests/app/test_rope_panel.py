@@ -111,6 +111,8 @@ def test_what_ifs_come_and_go_and_are_remembered(qtbot: QtBot, tmp_path: Path) -
     assert panel.reply is not None
     panel.show_curve("yarn 4", on=True)
     panel.show_curve("base 10", on=False)
+    names = [line.name for line in panel.curve.lines]
+    assert panel.curve._two_axes and panel.curve._right_name not in names, "an axis says what is counted on it"
     keys = [line.key for line in panel.curve.lines]
     assert "yarn 4" in keys
     assert "base 10" not in keys

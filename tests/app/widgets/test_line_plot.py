@@ -20,7 +20,7 @@ from app.widgets.free_place import crosses, free_place
 from app.widgets.line_axes import BESIDE, NAMED_FROM, strokes
 from app.widgets.line_bars import BAR_SHARE
 from app.widgets.line_frame import tick_labels
-from app.widgets.line_legend import figures_of
+from app.widgets.line_legend import GAP, figures_of
 from app.widgets.line_plot import Line, LinePlot, Mark
 from app.widgets.ticks import figure, named_ticks, short
 
@@ -290,6 +290,25 @@ def test_a_line_that_is_pointed_at_stands_out_and_says_what_it_is(qtbot: QtBot, 
     assert plot.pointed is yarn and plot.toolTip() == ""
     plot.leaveEvent(QEvent(QEvent.Type.Leave))
     assert plot.pointed is None
+
+
+@pytest.mark.parametrize("right", ["", "cosine"])
+def test_an_axis_is_named_on_its_side(qtbot: QtBot, theme: Theme, right: str) -> None:
+    """The name of the left axis stood over the right end of the plot."""
+    plot = LinePlot(theme, "Norms", x_name="layer", y_name="norm", right_name=right, titled=True)
+    qtbot.addWidget(plot)
+    plot.resize(420, 300)
+    x = np.arange(31, dtype=np.float32)
+    plot.set_lines([Line(name="", x=x, y=np.sqrt(x)), Line(name="", x=x, y=x, right=True)])
+    metrics, image = QFontMetricsF(theme.font("hint")), plot.grab().toImage()
+    ground, high = image.pixelColor(0, image.height() - 1), int(metrics.height())
+    inked = [x for x in range(image.width()) if any(image.pixelColor(x, y) != ground for y in range(high))]
+    wide = metrics.horizontalAdvance("norm")
+    assert inked[0] < 3 and any(x > wide * 0.7 for x in inked if x <= wide + 1)
+    assert (max(inked) > 380) == bool(right) and not [x for x in inked if wide + 2 < x < 340]
+    plot.set_lines([Line(name="stream", x=x, y=np.sqrt(x))])
+    [entry] = plot.legend().entries
+    assert entry.rect.left() >= wide + GAP and entry.rect.top() == 0
 
 
 @pytest.mark.parametrize("titled", [True, False])
