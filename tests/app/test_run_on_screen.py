@@ -234,7 +234,7 @@ def test_a_run_of_another_text_is_told_and_its_query_and_expectation_leave_the_t
             session.prompt.changed.emit()
         else:
             prompt.edit.setPlainText(TEXT if change == "typed" else "")
-        qtbot.waitUntil(lambda: prompt.notices.isVisible() and "other text" in bar.text())
+        qtbot.waitUntil(lambda: prompt.notices.isVisible() and "run of other text" in bar.text())
         assert of_the_run[:20] in prompt.notices.text()
         qtbot.waitUntil(lambda: not prompt.expected.isVisible() and prompt.strip._selected is None)
         assert prompt.notices.action.isVisible()
