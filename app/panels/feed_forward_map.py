@@ -130,11 +130,16 @@ class ColumnMap(HeatMap):
         return min(size.width(), size.height()) * 0.28
 
     def corner(self) -> list[tuple[QRectF, str]]:
-        """What columns and rows are called, where both have room beside the columns' names."""
+        """What columns and rows are called, where both have room beside the columns' names; beside names that lie flat,
+        what the columns are."""
         area, metrics = self.geometry_now().area, QFontMetricsF(self.theme.font("hint"))
-        words = (f"{self.grid.kind} →", f"{tr('token')} ↓") if self.grid is not None else ()
+        words: tuple[str, ...] = (f"{self.grid.kind} →", f"{tr('token')} ↓") if self.grid is not None else ()
         line, room = metrics.height(), area.left() - CORNER
         top = area.top() - CORNER - line * len(words)
+        if top < 0 and words and self.col_axis.flat:
+            words, top = words[:1], max(area.top() - CORNER - line, 0.0)
+            bold = QFontMetricsF(self.theme.font("hint", bold=True))
+            room -= max((bold.horizontalAdvance(name) for name in self.grid.names), default=0.0) / 2 if self.grid else 0
         if top < 0 or any(metrics.horizontalAdvance(each) > room for each in words):
             return []
         return [(QRectF(0, top + at * line, room, line), each) for at, each in enumerate(words)]

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.frame.docks import PanelScroll
 from app.panels.feed_forward import FeedForwardPanel
 from app.panels.rope import RopePanel
+from app.widgets.heatmap_paint import axis_labels
 from tests.app.model_bench import ModelBench, bench_with
 from tests.model.tiny import llama
 
@@ -56,3 +57,20 @@ def test_every_figure_is_whole_and_the_width_is_used(
     theme.set_text_scale(1.0)
     qtbot.waitUntil(lambda: panel._arranged.startswith("low"))
     qtbot.waitUntil(lambda: panel.height() <= dock.viewport().height())  # in a low dock it asks for no more height
+
+
+def test_a_low_map_says_what_its_columns_are(qtbot: QtBot, tmp_path: Path) -> None:
+    """Floating in the size of a dock, which has a title less high, nothing said that 1503 is a neuron."""
+    bench, panel = bench_with(qtbot, tmp_path, llama()[1], FeedForwardPanel, (1382, 209), 14)
+    qtbot.waitUntil(lambda: not bench.engine.waiting and panel.settled and bool(panel.neurons), timeout=8000)
+    heat = panel.map.heat
+    panel.map.setFixedSize(347, 119)
+    qtbot.waitUntil(lambda: heat.width() == 347 and heat.col_axis.flat)
+    [(place, words)] = heat.corner()
+    assert words == "neuron →"
+    assert place.width() >= QFontMetricsF(bench.ctx.theme.font("hint")).horizontalAdvance(words)
+    area, first = heat.geometry_now().area, axis_labels(heat)[1][0]
+    half = QFontMetricsF(bench.ctx.theme.font("hint", bold=True)).horizontalAdvance(first.piece) / 2
+    assert place.top() >= 0 and place.bottom() <= area.top() and place.right() + half <= area.left()
+    panel.map.setFixedSize(347, 260)
+    qtbot.waitUntil(lambda: not heat.col_axis.flat)
