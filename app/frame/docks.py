@@ -63,8 +63,7 @@ class PanelScroll(QScrollArea):
 
     def set_panel(self, panel: Panel) -> None:
         """Another panel in the place of the one there was, which is gone; as far down as that was."""
-        bars = self.horizontalScrollBar(), self.verticalScrollBar()
-        before = [bar.value() for bar in bars]
+        before = self.horizontalScrollBar().value(), self.verticalScrollBar().value()
         self._panel = panel
         self.setWidget(panel)
         panel.setAutoFillBackground(False)
@@ -72,7 +71,8 @@ class PanelScroll(QScrollArea):
         self.edge.set_panel(panel)
         self.updateGeometry()
         self._fit()
-        for bar, value in zip(bars, before, strict=True):
+        # Asked for again: with the panel that is gone Qt's own parts of the area may lose what they are called here.
+        for bar, value in zip((self.horizontalScrollBar(), self.verticalScrollBar()), before, strict=True):
             bar.setValue(value)
 
     def set_squeezed(self, squeezed: bool) -> None:

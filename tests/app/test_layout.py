@@ -211,3 +211,17 @@ def test_a_panel_alone_in_a_window_has_its_title_whole_however_small_that_is(
         qtbot.waitUntil(partial(whole, dock))
         dock.setFloating(False)
         qtbot.waitUntil(partial(lambda bar: bar.minimumSizeHint().width() == 60, dock.bar))  # docked it gives way
+
+
+def test_a_panel_made_in_another_language_out_of_sight_is_laid_out(application: Application, qtbot: QtBot) -> None:
+    """Its note of what was stopped asked a wrapper of the view it lies over, which was gone, for that view's width."""
+    window, ctx = application.window, application.ctx
+    assert ctx is not None
+    ctx.session.modelAbsent.emit("")
+    window.resize(720, 480)
+    application.settings.update(language="zh_CN")
+    qtbot.wait(1200)
+    window.resize(1000, 700)
+    window.grab()
+    for dock in window.docks.values():
+        dock.grab()
