@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QScrollArea
-
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QScrollArea, QWidget
 
 TAB = Qt.FocusPolicy.TabFocus.value
 
@@ -18,11 +13,11 @@ class FocusOrder(QMainWindow):
     visible in Qt and seen by nobody: keys would act there."""
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """To the next widget, or the one before; scrolled into sight."""
-        stops = tab_stops(self)
-        if not stops:
-            return False
-        focus = self.focusWidget()
+        """To the next widget, or the one before; scrolled into sight. From one that was hidden, for which Qt asks too,
+        as Qt does: what is near."""
+        stops, focus = tab_stops(self), self.focusWidget()
+        if not stops or (focus not in stops and focus not in {None, self}):
+            return super().focusNextPrevChild(forward)
         at = stops.index(focus) if focus in stops else (-1 if forward else 0)
         target = stops[(at + (1 if forward else -1)) % len(stops)]
         target.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
@@ -37,13 +32,12 @@ class FocusOrder(QMainWindow):
 def tab_stops(window: QMainWindow) -> list[QWidget]:
     """What the Tab key leads to, in order: parts of the window from the top left, in each its own order."""
     found: dict[QWidget, list[QWidget]] = {}
-    widget = window.nextInFocusChain()
-    while widget is not window and widget is not None:
+    # Not by nextInFocusChain: Python would then take each widget for a part of the one before, gone when that is.
+    for widget in window.findChildren(QWidget):
         if widget.focusPolicy().value & TAB and widget.focusProxy() is None and widget.isEnabled():
             part = _part(widget, window)
             if part is not None and widget.isVisibleTo(window) and not part.visibleRegion().isEmpty():
                 found.setdefault(part, []).append(widget)
-        widget = widget.nextInFocusChain()
     return [stop for part in sorted(found, key=lambda part: _place(part, window)) for stop in found[part]]
 
 
