@@ -57,8 +57,8 @@ class Aside(QObject):
 
     @property
     def newest(self) -> Task | None:
-        """The one that was begun last of those that are known to go on; one that has not said how far it is, or of whose
-        parts none is there, may wait for its turn."""
+        """The one that was begun last of those that are known to go on: one that has not said how far it is, or of
+        whose parts none is there, may wait for its turn."""
         going = [task for task in self.tasks if task.progress is not None and task.progress.done]
         untold = [task for task in self.tasks if task.progress is None]
         return next(reversed(going or untold or self.tasks), None)
