@@ -414,6 +414,7 @@ def test_branches_are_reached_by_keys(live: Application, qtbot: QtBot) -> None:
     assert session.nodes[other].piece in tree.accessibleDescription()
     press(live, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: not session.busy and session.current_node == other)
+    qtbot.waitUntil(lambda: tree._current == other)  # which chooses it anew
     press(live, Qt.Key.Key_Left)
     press(live, Qt.Key.Key_Return)
     idle(qtbot, session, 3)
