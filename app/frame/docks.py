@@ -63,7 +63,8 @@ class PanelScroll(QScrollArea):
 
     def set_panel(self, panel: Panel) -> None:
         """Another panel in the place of the one there was, which is gone; as far down as that was."""
-        before = self.horizontalScrollBar().value(), self.verticalScrollBar().value()
+        bars = self.horizontalScrollBar(), self.verticalScrollBar()
+        before = [bar.value() for bar in bars]
         self._panel = panel
         self.setWidget(panel)
         panel.setAutoFillBackground(False)
@@ -71,8 +72,7 @@ class PanelScroll(QScrollArea):
         self.edge.set_panel(panel)
         self.updateGeometry()
         self._fit()
-        # Asked for again: with the panel that is gone Qt's own parts of the area may lose what they are called here.
-        for bar, value in zip((self.horizontalScrollBar(), self.verticalScrollBar()), before, strict=True):
+        for bar, value in zip(bars, before, strict=True):
             bar.setValue(value)
 
     def set_squeezed(self, squeezed: bool) -> None:

@@ -25,7 +25,7 @@ class StoppedNote(NoticeLine):
     """Low over `over`, whose cells keep their room, and `away` px at 100 % text from its sides. `wanted`: to go on."""
 
     def __init__(self, theme: Theme, over: QWidget, *, away: int) -> None:
-        self._away = away
+        self._over, self._away = over, away
         super().__init__(theme, over)
         over.installEventFilter(self)
 
@@ -49,9 +49,7 @@ class StoppedNote(NoticeLine):
         super().paintEvent(event)
 
     def _place(self) -> None:
-        over, px = self.parentWidget(), self._theme.px
-        if over is None:
-            return
+        over, px = self._over, self._theme.px
         width = min(over.width() - 2 * px(self._away), px(MOST))
         top = (over.height() - self.height()) * 2 // 3
         self.setGeometry((over.width() - width) // 2, top, width, self.height())
