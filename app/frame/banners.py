@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QAction, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QAction, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n import again, tr
@@ -82,7 +82,6 @@ class Banner(QWidget):
     def add_close(self, run: Callable[[], object]) -> None:
         button = QToolButton()
         button.setProperty("flat", True)
-        button.setFixedSize(24, 24)
         self._close_button = button
         self.restyle()
         self._name_close()
@@ -106,12 +105,16 @@ class Banner(QWidget):
         icon = "warning" if self._voice != "accent" else "info"
         self.picture.setPixmap(self._theme.pixmap(icon, self._voice, 16, 2))
         if self._close_button is not None:
+            self._close_button.setFixedSize(self._theme.px(24), self._theme.px(24))
             self._close_button.setIcon(self._theme.icon("close", "secondary", 12))
+            self._close_button.setIconSize(QSize(self._theme.px(12), self._theme.px(12)))
         self.update()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._take_height()
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() in {QEvent.Type.Resize, QEvent.Type.LayoutRequest}:  # the latter of text of another size
+            self._take_height()
+        return done
 
     def _take_height(self) -> None:
         # A toolbar asks for no height by width, so a sentence of two lines says here how high it is.

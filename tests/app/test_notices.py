@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,27 @@ def test_a_long_notice_leaves_room_for_the_window(application: Application, qtbo
     assert banners.height() < 250 and application.window.height() == height
     assert banner.sentence.text().endswith("…") and banner.sentence.toolTip() == text[:4000]
     banners._close(banner)
+
+
+def test_a_notice_is_as_high_as_its_sentence_when_the_text_grows_and_shrinks_under_it(
+    application: Application, qtbot: QtBot
+) -> None:
+    """It kept the height of the text there was: half of a sentence, and later an empty bar."""
+    application.window.resize(1000, 700)
+    banners = application.window.banners
+    banners.notice("a sentence of some words " * 5, "amber", WayOut(label="Bring it back", run=lambda: None))
+    [banner] = banners.notices
+    heights = []
+
+    def fits(scale: float) -> bool:
+        sentence = banner.sentence
+        return banner.height() == max(38 * scale, sentence.heightForWidth(sentence.width()) + 16)
+
+    for scale in (1.0, 2.0, 1.0):
+        application.settings.update(text_scale=scale)
+        qtbot.waitUntil(partial(fits, scale))
+        heights.append(banner.height())
+    assert heights[0] == heights[2] < 60 < heights[1]
 
 
 def test_what_was_told_and_offered_outlives_another_language(application: Application, qtbot: QtBot) -> None:

@@ -124,8 +124,8 @@ def test_curve_and_five_steps_have_their_room_in_the_standard_layout_however_man
         tree, line = panel.tree, panel.summary.geometry()
         assert tree.isVisible() and tree.geometry().left() > line.right() and not tree.geometry().intersects(line)
         assert tree.geometry().top() >= panel.curve.geometry().bottom()
-        for place in tree._places:  # no branch is out of sight
-            assert tree.rect().contains(tree.point(place).toPoint())
+        for branch_place in tree._places:  # no branch is out of sight
+            assert tree.rect().contains(tree.point(branch_place).toPoint())
         assert panel.summary.toolTip().endswith(f" · branch {branches} of {branches}")
         last = tree._places[-1]
         with qtbot.waitSignal(tree.nodeClicked) as clicked:
