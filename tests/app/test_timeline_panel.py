@@ -121,8 +121,8 @@ def test_curve_and_five_steps_have_their_room_in_the_standard_layout_however_man
                         assert not place.contains(start + (end - start) * float(share))
     assert panel.rect().contains(panel.table.geometry())
     if branches > 1:
-        tree, line = panel.tree, panel.summary.geometry()
-        assert tree.isVisible() and tree.geometry().left() > line.right() and not tree.geometry().intersects(line)
+        tree, said = panel.tree, panel.summary.geometry()
+        assert tree.isVisible() and tree.geometry().left() > said.right() and not tree.geometry().intersects(said)
         assert tree.geometry().top() >= panel.curve.geometry().bottom()
         for branch_place in tree._places:  # no branch is out of sight
             assert tree.rect().contains(tree.point(branch_place).toPoint())
