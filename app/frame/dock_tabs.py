@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QTabBar, Q
 from shiboken6 import isValid
 
 from app.frame.docks import RADIUS, PanelDock
+from app.frame.tab_drag import TabDrag
 from app.i18n import tr
 from app.widgets.info_button import InfoButton
 from app.widgets.tick_menu import TickMenu
@@ -55,6 +56,7 @@ class TabTools(QWidget):
         bar.customContextMenuRequested.connect(lambda at: self.open_menu(bar.mapToGlobal(at)))
         theme.changed.connect(self.restyle)
         bar.currentChanged.connect(self._on_chosen)
+        TabDrag(bar, lambda: self.dock)
         self.restyle()
         self.retranslate()
 

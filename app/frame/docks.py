@@ -246,11 +246,8 @@ class DockArea(QMainWindow):
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setObjectName("DockArea")
         self.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
-        self.setDockOptions(
-            QMainWindow.DockOption.AllowNestedDocks
-            | QMainWindow.DockOption.AllowTabbedDocks
-            | QMainWindow.DockOption.GroupedDragging
-        )
+        # No GroupedDragging: with it Qt 6.11 ends the process where several tabs are dragged out, one after another.
+        self.setDockOptions(QMainWindow.DockOption.AllowNestedDocks | QMainWindow.DockOption.AllowTabbedDocks)
         for area in (
             Area.LeftDockWidgetArea,
             Area.RightDockWidgetArea,

@@ -1,0 +1,98 @@
+"""Docks dragged by their tabs, with the window system's own mouse events."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QTabBar, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.frame.docks import PanelDock
+from app.main import Application
+from tests.app.shell import close_window, open_window
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
+    opened = open_window(tmp_path / "config", monkeypatch, qtbot)
+    yield opened
+    close_window(opened)
+
+
+class Hand:
+    """Holds a tab of the window."""
+
+    def __init__(self, application: Application, bar: QTabBar, index: int) -> None:
+        self._window = application.window
+        self.screen = bar.mapToGlobal(bar.tabRect(index).center())
+        QTest.mousePress(self._window.windowHandle(), LEFT, NONE, self._inside())
+
+    def move(self, by: QPoint) -> None:
+        self.screen += by
+        QTest.mouseMove(self._window.windowHandle(), self._inside())
+        QTest.qWait(5)
+
+    def let_go(self) -> None:
+        QTest.mouseRelease(self._window.windowHandle(), LEFT, NONE, self._inside())
+        QTest.qWait(5)
+
+    def _inside(self) -> QPoint:
+        return self._window.mapFromGlobal(self.screen)
+
+
+def bars(application: Application) -> list[QTabBar]:
+    found = application.window.area.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    return [bar for bar in found if bar.isVisible() and bar.count()]
+
+
+def test_a_tab_dragged_out_takes_its_dock_along_and_drops_it_anywhere(application: Application, qtbot: QtBot) -> None:
+    window = application.window
+    [bar] = bars(application)
+    rope, sampling = window.docks["rope"], window.docks["sampling"]
+    index = [bar.tabText(i) for i in range(bar.count())].index(rope.windowTitle())
+    hand = Hand(application, bar, index)
+    hand.move(QPoint(12, -8))  # along the bar: its place among the others
+    assert not rope.isFloating()
+    for _ in range(8):
+        hand.move(QPoint(0, -20))
+    qtbot.waitUntil(rope.isFloating)
+    assert QWidget.mouseGrabber() is rope
+    before = rope.pos()
+    hand.move(QPoint(30, -40))
+    assert rope.pos() - before == QPoint(30, -40)
+    target = sampling.mapToGlobal(sampling.rect().center())
+    for way in (target - hand.screen, QPoint(2, 2), QPoint(-2, -2)):
+        hand.move(way)
+        qtbot.wait(100)
+    hand.let_go()
+    qtbot.waitUntil(lambda: not rope.isFloating())
+    assert window.area.tabifiedDockWidgets(rope) == [sampling]
+    assert QWidget.mouseGrabber() is None and QApplication.mouseButtons() == Qt.MouseButton.NoButton
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_tabs_dragged_out_one_after_another(application: Application, qtbot: QtBot, seed: int) -> None:
+    """Qt's own way, docks dragged in groups, ended the process at the third or fourth."""
+    chance = random.Random(seed)
+    floated = set[str]()
+    for _ in range(12):
+        docks = application.window.docks
+        if not bars(application):
+            application.window.reset_layout()
+            qtbot.waitUntil(lambda: bool(bars(application)))
+        bar = chance.choice(bars(application))
+        hand = Hand(application, bar, chance.randrange(bar.count()))
+        for _ in range(5):
+            hand.move(QPoint(chance.randrange(-60, 60), chance.randrange(-90, 40)))
+        hand.let_go()
+        floated |= {name for name, dock in docks.items() if dock.isFloating()}
+        qtbot.wait(chance.choice((1, 30, 80)))
+    assert floated
+    assert all(isinstance(dock, PanelDock) and not dock.isHidden() for dock in application.window.docks.values())
