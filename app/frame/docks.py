@@ -195,7 +195,11 @@ class PanelDock(QDockWidget):
             self.update()
 
     def set_maximised(self, maximised: bool) -> None:
+        """Alone in the window it has no other place: dragged out, it would bring the others back in the middle of Qt's
+        drag, which ends the process."""
         self.maximised = maximised
+        moves = QDockWidget.DockWidgetFeature.DockWidgetMovable
+        self.setFeatures(self.features() & ~moves if maximised else self.features() | moves)
         self.bar.restyle()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

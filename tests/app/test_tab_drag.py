@@ -1,4 +1,4 @@
-"""Docks dragged by their tabs, with the window system's own mouse events."""
+"""Docks dragged by their tabs and titles, with the window system's own mouse events."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Application]:
     opened = open_window(tmp_path / "config", monkeypatch, qtbot)
     yield opened
+    QTest.mouseRelease(opened.window.windowHandle(), LEFT, NONE, QPoint(1, 1))
     close_window(opened)
 
 
 class Hand:
     """Holds a tab of the window."""
 
-    def __init__(self, application: Application, bar: QTabBar, index: int) -> None:
+    def __init__(self, application: Application, held: QWidget, index: int = 0) -> None:
         self._window = application.window
-        self.screen = bar.mapToGlobal(bar.tabRect(index).center())
+        place = held.tabRect(index) if isinstance(held, QTabBar) else held.rect()
+        self.screen = held.mapToGlobal(place.center())
         QTest.mousePress(self._window.windowHandle(), LEFT, NONE, self._inside())
 
     def move(self, by: QPoint) -> None:
@@ -64,9 +66,8 @@ def test_a_tab_dragged_out_takes_its_dock_along_and_drops_it_anywhere(applicatio
         hand.move(QPoint(0, -20))
     qtbot.waitUntil(rope.isFloating)
     assert QWidget.mouseGrabber() is rope
-    before = rope.pos()
     hand.move(QPoint(30, -40))
-    assert rope.pos() - before == QPoint(30, -40)
+    qtbot.waitUntil(lambda: rope.bar.rect().contains(rope.bar.mapFromGlobal(hand.screen)))
     target = sampling.mapToGlobal(sampling.rect().center())
     for way in (target - hand.screen, QPoint(2, 2), QPoint(-2, -2)):
         hand.move(way)
@@ -96,3 +97,22 @@ def test_any_tabs_dragged_out_one_after_another(application: Application, qtbot:
         qtbot.wait(chance.choice((1, 30, 80)))
     assert floated
     assert all(isinstance(dock, PanelDock) and not dock.isHidden() for dock in application.window.docks.values())
+
+
+def test_a_maximised_panel_is_not_dragged_by_its_title(application: Application, qtbot: QtBot) -> None:
+    """It floated, and with the others brought back under the mouse Qt ended the process."""
+    window = application.window
+    attention = window.docks["attention"]
+    attention.maximiseAsked.emit()
+    qtbot.wait(50)
+    hand = Hand(application, attention.bar)
+    for way in (QPoint(30, 60), QPoint(40, 80), QPoint(-90, 100)):
+        hand.move(way)
+    hand.let_go()
+    assert window.maximised is attention and not attention.isFloating()
+    window.restore_maximised()
+    hand = Hand(application, attention.bar)
+    for way in (QPoint(30, 60), QPoint(40, 80), QPoint(-90, 100)):
+        hand.move(way)
+    assert attention.isFloating()
+    hand.let_go()
