@@ -171,8 +171,11 @@ class MainWindow(FocusOrder):
             dock = make_dock(panel_class, self)
             if dock is not None:
                 self.docks[panel_class.panel_id] = dock
-                for moved in (dock.visibilityChanged, dock.dockLocationChanged, dock.topLevelChanged):
+                changed = dock.toggleViewAction().toggled  # of one behind another tab too
+                for moved in (dock.visibilityChanged, dock.dockLocationChanged, dock.topLevelChanged, changed):
                     moved.connect(self._on_docks_moved)
+                    # And once Qt is done: while one of two tabs floats, the other still counts as one.
+                    moved.connect(self._on_docks_moved, Qt.ConnectionType.QueuedConnection)
 
         self._turns.add(*(partial(make, panel_class) for panel_class in PANELS), self._open_docks)
 
@@ -272,7 +275,8 @@ class MainWindow(FocusOrder):
             self._leave_maximised(single)
             return
         for dock in self.docks.values():
-            alone = dock.isFloating() or dock is self._maximised or not self.area.tabifiedDockWidgets(dock)
+            beside = [each for each in self.area.tabifiedDockWidgets(dock) if not each.isHidden()]
+            alone = dock.isFloating() or dock is self._maximised or not beside
             dock.set_tabbed(dock.isVisible() and not alone)
         self.area.show_whether_empty(self.docks.values())
         self.frames.adopt()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -116,3 +116,21 @@ def test_a_maximised_panel_is_not_dragged_by_its_title(application: Application,
         hand.move(way)
     assert attention.isFloating()
     hand.let_go()
+
+
+@pytest.mark.parametrize("away", [PanelDock.close, PanelDock.toggle_floating])
+def test_the_last_of_some_tabs_has_its_title_again(
+    application: Application, qtbot: QtBot, away: Callable[[PanelDock], object]
+) -> None:
+    """It had neither tab nor title: nothing to close, float or move it by."""
+    docks = application.window.docks
+    [bar] = bars(application)
+    names = [name for name, dock in docks.items() if dock.tabbed and name != "rope"]
+    assert len(names) == bar.count() - 1
+    for name in names:
+        away(docks[name])
+        qtbot.wait(10)
+    qtbot.waitUntil(docks["rope"].bar.isVisible, timeout=5000)
+    assert docks["rope"].bar.height() > 0
+    away(docks[names[0]]) if docks[names[0]].isFloating() else docks[names[0]].show()
+    qtbot.waitUntil(lambda: not docks["rope"].bar.isVisible(), timeout=5000)
