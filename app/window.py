@@ -174,8 +174,6 @@ class MainWindow(FocusOrder):
                 changed = dock.toggleViewAction().toggled  # of one behind another tab too
                 for moved in (dock.visibilityChanged, dock.dockLocationChanged, dock.topLevelChanged, changed):
                     moved.connect(self._on_docks_moved)
-                    # And once Qt is done: while one of two tabs floats, the other still counts as one.
-                    moved.connect(self._on_docks_moved, Qt.ConnectionType.QueuedConnection)
 
         self._turns.add(*(partial(make, panel_class) for panel_class in PANELS), self._open_docks)
 
@@ -275,7 +273,8 @@ class MainWindow(FocusOrder):
             self._leave_maximised(single)
             return
         for dock in self.docks.values():
-            beside = [each for each in self.area.tabifiedDockWidgets(dock) if not each.isHidden()]
+            tabs = self.area.tabifiedDockWidgets(dock)  # with one that is just going
+            beside = any(not (tab.isHidden() or tab.isFloating()) for tab in tabs)
             alone = dock.isFloating() or dock is self._maximised or not beside
             dock.set_tabbed(dock.isVisible() and not alone)
         self.area.show_whether_empty(self.docks.values())

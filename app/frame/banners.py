@@ -94,7 +94,6 @@ class Banner(QWidget):
         for labelled, words in self._labels:
             labelled.setText(again(words).replace("&", "&&") if isinstance(labelled, QAction) else again(words))
         self._name_close()
-        self._take_height()
 
     def _name_close(self) -> None:
         if self._close_button is not None:

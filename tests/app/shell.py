@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QApplication, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import i18n
@@ -76,6 +76,12 @@ def with_run(application: Application, qtbot: QtBot, prompt: str, steps: int) ->
 def dialogs(name: str) -> list[QWidget]:
     """The windows of that name in sight."""
     return [w for w in QApplication.topLevelWidgets() if w.objectName() == name and w.isVisible()]
+
+
+def tab_bars(application: Application) -> list[QTabBar]:
+    """The bars of docks that share a place, in sight."""
+    bars = application.window.area.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    return [bar for bar in bars if bar.isVisible()]
 
 
 def close_window(application: Application) -> None:

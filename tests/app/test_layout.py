@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEventLoop, QRect, Qt, QTimer
-from PySide6.QtWidgets import QLabel, QTabBar
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.frame import pages
 from app.frame.docks import PanelDock
 from app.frame.title_bar import LEAST_ALONE
 from app.main import Application
-from tests.app.shell import close_window, open_window
+from tests.app.shell import close_window, open_window, tab_bars
 
 
 @pytest.fixture
@@ -25,11 +25,6 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -
     opened = open_window(tmp_path / "config", monkeypatch, qtbot)
     yield opened
     close_window(opened)
-
-
-def tab_bars(application: Application) -> list[QTabBar]:
-    bars = application.window.area.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
-    return [bar for bar in bars if bar.isVisible()]
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])

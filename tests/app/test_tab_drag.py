@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.frame.docks import PanelDock
 from app.main import Application
-from tests.app.shell import close_window, open_window
+from tests.app.shell import close_window, open_window, tab_bars
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
@@ -28,7 +28,7 @@ def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -
 
 
 class Hand:
-    """Holds a tab of the window."""
+    """Holds the window by a tab or a title."""
 
     def __init__(self, application: Application, held: QWidget, index: int = 0) -> None:
         self._window = application.window
@@ -49,14 +49,9 @@ class Hand:
         return self._window.mapFromGlobal(self.screen)
 
 
-def bars(application: Application) -> list[QTabBar]:
-    found = application.window.area.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
-    return [bar for bar in found if bar.isVisible() and bar.count()]
-
-
 def test_a_tab_dragged_out_takes_its_dock_along_and_drops_it_anywhere(application: Application, qtbot: QtBot) -> None:
     window = application.window
-    [bar] = bars(application)
+    [bar] = tab_bars(application)
     rope, sampling = window.docks["rope"], window.docks["sampling"]
     index = [bar.tabText(i) for i in range(bar.count())].index(rope.windowTitle())
     hand = Hand(application, bar, index)
@@ -85,10 +80,10 @@ def test_any_tabs_dragged_out_one_after_another(application: Application, qtbot:
     floated = set[str]()
     for _ in range(12):
         docks = application.window.docks
-        if not bars(application):
+        if not tab_bars(application):
             application.window.reset_layout()
-            qtbot.waitUntil(lambda: bool(bars(application)))
-        bar = chance.choice(bars(application))
+            qtbot.waitUntil(lambda: bool(tab_bars(application)))
+        bar = chance.choice(tab_bars(application))
         hand = Hand(application, bar, chance.randrange(bar.count()))
         for _ in range(5):
             hand.move(QPoint(chance.randrange(-60, 60), chance.randrange(-90, 40)))
@@ -96,7 +91,7 @@ def test_any_tabs_dragged_out_one_after_another(application: Application, qtbot:
         floated |= {name for name, dock in docks.items() if dock.isFloating()}
         qtbot.wait(chance.choice((1, 30, 80)))
     assert floated
-    assert all(isinstance(dock, PanelDock) and not dock.isHidden() for dock in application.window.docks.values())
+    assert not any(dock.isHidden() for dock in application.window.docks.values())
 
 
 def test_a_maximised_panel_is_not_dragged_by_its_title(application: Application, qtbot: QtBot) -> None:
@@ -118,13 +113,15 @@ def test_a_maximised_panel_is_not_dragged_by_its_title(application: Application,
     hand.let_go()
 
 
-@pytest.mark.parametrize("away", [PanelDock.close, PanelDock.toggle_floating])
+@pytest.mark.parametrize(
+    ("away", "back"), [(PanelDock.close, PanelDock.show), (PanelDock.toggle_floating, PanelDock.toggle_floating)]
+)
 def test_the_last_of_some_tabs_has_its_title_again(
-    application: Application, qtbot: QtBot, away: Callable[[PanelDock], object]
+    application: Application, qtbot: QtBot, away: Callable[[PanelDock], object], back: Callable[[PanelDock], object]
 ) -> None:
     """It had neither tab nor title: nothing to close, float or move it by."""
     docks = application.window.docks
-    [bar] = bars(application)
+    [bar] = tab_bars(application)
     names = [name for name, dock in docks.items() if dock.tabbed and name != "rope"]
     assert len(names) == bar.count() - 1
     for name in names:
@@ -132,5 +129,5 @@ def test_the_last_of_some_tabs_has_its_title_again(
         qtbot.wait(10)
     qtbot.waitUntil(docks["rope"].bar.isVisible, timeout=5000)
     assert docks["rope"].bar.height() > 0
-    away(docks[names[0]]) if docks[names[0]].isFloating() else docks[names[0]].show()
+    back(docks[names[0]])
     qtbot.waitUntil(lambda: not docks["rope"].bar.isVisible(), timeout=5000)
