@@ -463,9 +463,8 @@ class MainWindow(FocusOrder):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
-        if (
-            self.in_use is not None and event.reason() is Qt.FocusReason.OtherFocusReason
-        ):  # not by a click on what takes no focus
+        clicked = event.reason() is not Qt.FocusReason.OtherFocusReason  # on what takes no focus
+        if self.in_use is not None and not clicked:
             self.in_use.reset()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -480,6 +479,8 @@ class MainWindow(FocusOrder):
             self._turns.drop()
             if self._language is not None:
                 self._language.end()
+            for dock in self.docks.values():
+                dock.let_go()
             self._save_places()
             for dock in self.docks.values():
                 if dock.isFloating():

@@ -8,7 +8,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QMoveEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import (
+    QCursor,
+    QKeyEvent,
+    QMouseEvent,
+    QMoveEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QDockWidget,
     QMainWindow,
@@ -22,6 +32,7 @@ from PySide6.QtWidgets import (
 from app.frame.curtain import Curtain
 from app.frame.kept_view import MOVED, keep_view
 from app.frame.pages import EmptyState
+from app.frame.tab_drag import release
 from app.frame.title_bar import TitleBar
 from app.frame.whole_edge import WholeEdge
 from app.frame.widget_path import at_path, path_of
@@ -185,6 +196,11 @@ class PanelDock(QDockWidget):
     def toggle_floating(self) -> None:
         """Out of the window, or back in."""
         self.setFloating(not self.isFloating())
+
+    def let_go(self) -> None:
+        """Ends a drag where the mouse is; a window that goes in the middle of one ends the process (Qt 6.11)."""
+        mouse = QCursor.pos()
+        release(self, self.mapFromGlobal(mouse), mouse)
 
     def set_tabbed(self, tabbed: bool) -> None:
         """Whether a tab shows the title already."""

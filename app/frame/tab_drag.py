@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QCursor, QMouseEvent
-from PySide6.QtWidgets import QApplication, QTabBar
+from PySide6.QtWidgets import QApplication, QTabBar, QWidget
 
 if TYPE_CHECKING:
     from app.frame.docks import PanelDock
@@ -48,11 +48,7 @@ class TabDrag(QObject):
 
     def _let_go(self, event: QMouseEvent) -> None:
         """The tab is no longer moved among the others."""
-        inside = QPointF(self._bar.rect().center())
-        release = QMouseEvent(
-            QEvent.Type.MouseButtonRelease, inside, event.globalPosition(), LEFT, NONE, event.modifiers()
-        )
-        QApplication.sendEvent(self._bar, release)
+        release(self._bar, self._bar.rect().center(), event.globalPosition().toPoint())
 
     def _carry(self) -> None:
         dock = self._dock()
@@ -74,3 +70,9 @@ def carry(dock: PanelDock, mouse: QPoint) -> None:
         here = QPointF(grip + way)
         event = QMouseEvent(kind, here, QPointF(mouse + way), button, LEFT, Qt.KeyboardModifier.NoModifier)
         QApplication.sendEvent(dock, event)
+
+
+def release(widget: QWidget, at: QPoint, on_screen: QPoint) -> None:
+    """The left button goes up over a widget, at a point of it."""
+    up, key = QEvent.Type.MouseButtonRelease, Qt.KeyboardModifier.NoModifier
+    QApplication.sendEvent(widget, QMouseEvent(up, QPointF(at), QPointF(on_screen), LEFT, NONE, key))

@@ -131,3 +131,21 @@ def test_the_last_of_some_tabs_has_its_title_again(
     assert docks["rope"].bar.height() > 0
     back(docks[names[0]])
     qtbot.waitUntil(lambda: not docks["rope"].bar.isVisible(), timeout=5000)
+
+
+@pytest.mark.parametrize("by_tab", [False, True])
+def test_a_window_closed_in_the_middle_of_a_drag_lets_go_of_the_panel(
+    application: Application, qtbot: QtBot, by_tab: bool
+) -> None:
+    """By SIGTERM or the window manager: Qt ended the process when the window went with a dock in the hand."""
+    dock = application.window.docks["rope" if by_tab else "attention"]
+    [bar] = tab_bars(application)
+    held: QWidget = bar if by_tab else dock.bar
+    index = [bar.tabText(i) for i in range(bar.count())].index(dock.windowTitle()) if by_tab else 0
+    hand = Hand(application, held, index)
+    for _ in range(8):
+        hand.move(QPoint(30, -30 if by_tab else 25))
+    qtbot.waitUntil(dock.isFloating)
+    assert QWidget.mouseGrabber() is dock
+    application.window.close()
+    assert QWidget.mouseGrabber() is None
