@@ -264,6 +264,14 @@ class PromptEdit(QPlainTextEdit):
         self._choose_wrap()
         self.viewport().update()
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        # A press on what is selected would drag it: away from here, into any field or window that takes text.
+        if event.button() is Qt.MouseButton.LeftButton and event.modifiers() is Qt.KeyboardModifier.NoModifier:
+            cursor = self.textCursor()
+            cursor.clearSelection()
+            self.setTextCursor(cursor)
+        super().mousePressEvent(event)
+
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         super().mouseMoveEvent(event)
         self._point_at(event.position().toPoint())

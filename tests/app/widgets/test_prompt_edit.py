@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRect, Qt
-from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRect, Qt, QTimer
+from PySide6.QtGui import QDrag, QGuiApplication, QMouseEvent, QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.widgets.prompt_edit import MAX_PASTE, PromptEdit
 
+LEFT, NO_KEY = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 TEXT = "The animal didn't cross the street because it was too tired, and so it stayed where it was. " * 3
 
 
@@ -195,3 +196,39 @@ def test_undo_takes_back_what_was_typed_then_the_paste_then_the_text_that_was_se
         QTest.keyClick(edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
         seen.append(edit._held())
     assert seen == [f"{held} pasted", held, "before", ""]
+
+
+@pytest.fixture
+def selected(qtbot: QtBot) -> PromptEdit:
+    """A box whose whole text is selected."""
+    edit = PromptEdit()
+    qtbot.addWidget(edit)
+    edit.resize(300, 80)
+    edit.show()
+    edit.setPlainText("The animal did")
+    edit.selectAll()
+    return edit
+
+
+def test_selected_text_is_not_dragged_away(selected: PromptEdit, qtbot: QtBot) -> None:
+    """Let go over another field it was gone from the prompt. A press on it begins another selection instead."""
+    view, at = selected.viewport(), selected.cursorRect().center() - QPoint(30, 0)
+    dragged: list[QDrag] = []
+    watch = QTimer(selected, interval=20)
+    watch.timeout.connect(lambda: dragged.extend(view.findChildren(QDrag)))
+    watch.timeout.connect(QDrag.cancel)  # a drag has a loop of its own
+    watch.start()
+    QTest.mousePress(view, LEFT, NO_KEY, at)
+    for x in range(10, 60, 10):
+        QTest.mouseMove(view, at - QPoint(x, 0))
+        qtbot.wait(30)
+    QTest.mouseRelease(view, LEFT, NO_KEY, at - QPoint(50, 0))
+    assert not dragged and selected.text() == "The animal did"
+    assert 0 < len(selected.textCursor().selectedText()) < len(selected.text())
+
+
+def test_three_clicks_select_the_line(selected: PromptEdit) -> None:
+    view, at = selected.viewport(), selected.cursorRect().center() - QPoint(30, 0)
+    QTest.mouseDClick(view, LEFT, NO_KEY, at)
+    QTest.mouseClick(view, LEFT, NO_KEY, at)
+    assert selected.textCursor().selectedText() == selected.text()
