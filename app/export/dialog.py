@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
+    QDialog,
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
@@ -86,6 +87,7 @@ class ExportDialog(Sheet):
         self._rows: dict[str, tuple[QWidget, ...]] = {}
         self._under_way = self._stopping = self._begun = False
         self._build(self._options)
+        panel.destroyed.connect(self._leave)
         exporter.ended.connect(self._on_ended)
         exporter.progressed.connect(self._on_progress)
         self._ctx.session.changed.connect(self._look_at_place)
@@ -139,6 +141,10 @@ class ExportDialog(Sheet):
             self._exporter.cancel()
         else:
             super().reject()
+
+    def _leave(self) -> None:
+        """Its panel is gone, made anew in another language; what is under way goes on."""
+        self.done(QDialog.DialogCode.Rejected)
 
     def done(self, result: int) -> None:
         self._timer.stop()

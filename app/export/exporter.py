@@ -24,6 +24,8 @@ from model.protocol.export_kinds import EXPORT_KINDS
 from model.protocol.export_requests import FigureTheme
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
     from app.context import AppContext
     from app.export.dialog import ExportDialog
     from app.panels.base import Panel
@@ -135,7 +137,7 @@ class Exporter(QObject):
         self.options = ExportOptions.remembered(ctx.settings.panel("export"))
         self.running: FileExport | PanelExport | None = None
         self.toast: Toast | None = None
-        self._panel: Panel | None = None
+        self._window: QWidget | None = None  # the panel may be gone at the end: made anew in another language
         self._task: Task | None = None
 
     @classmethod
@@ -178,7 +180,7 @@ class Exporter(QObject):
         except DecoderscopeError as error:
             self._refuse(str(error))
             return
-        self._panel = panel
+        self._window = panel.window()
         if message is None:
             made = PanelExport(panel, folder, overwrite=overwrite, parent=self)
             self._begin(made)
@@ -220,14 +222,14 @@ class Exporter(QObject):
         self.ended.emit([])
 
     def _on_finished(self, files: list[Path]) -> None:
-        panel = self._end()
+        window = self._end()
         names = ", ".join(path.name for path in files)
         self.ctx.notify.say(tr("Exported {names}", names=names))
         folder = files[0].parent if files else default_folder()
         if self.toast is not None and isValid(self.toast):
             self.toast.close()
-        if panel is not None:
-            self.toast = Toast(self.ctx.theme, panel.window())
+        if window is not None:
+            self.toast = Toast(self.ctx.theme, window.window())
             self.toast.say(
                 tr("Exported {n} files to {folder}", n=len(files), folder=str(folder)),
                 tr("Open folder"),
@@ -243,15 +245,15 @@ class Exporter(QObject):
             self.ctx.notify.engine_error(tr("The export did not work"), error)
         self.ended.emit([])
 
-    def _end(self) -> Panel | None:
+    def _end(self) -> QWidget | None:
         if self._task is not None:
             self._task.end()
             self._task = None
         if self.running is not None:
             self.running.deleteLater()
             self.running = None
-        panel, self._panel = self._panel, None
-        return panel
+        window, self._window = self._window, None
+        return window
 
 
 def in_words(progress: Progress) -> Progress:

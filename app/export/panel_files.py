@@ -7,6 +7,7 @@ import io
 import json
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,12 @@ class PanelExport(QObject):
         if set(formats) <= {"png"}:
             self._write(formats, stem, image, [])
         else:
-            self._panel.tables(lambda tables: self._write(formats, stem, image, [about(self._panel), *tables]))
+            self._panel.destroyed.connect(self.cancel)  # made anew in another language: its tables never come
+            self._panel.tables(partial(self._on_tables, formats, stem, image))
+
+    def _on_tables(self, formats: Sequence[str], stem: str, image: QImage | None, tables: list[Table]) -> None:
+        if not self._over:
+            self._write(formats, stem, image, [about(self._panel), *tables])
 
     def cancel(self) -> None:
         """Ends it, unless it is being written already, which takes no time."""

@@ -49,6 +49,8 @@ LEFT, OVER = 16, 16
 """Px at 100 % text that names or numbers take at least beside the cells and over them."""
 LEAST = 64
 """Px at 100 % text that several matrices have with what stands over them; where there is less the panel is scrolled."""
+ALONE = 100
+"""Px at 100 % text that one alone has at least: its readout, bar and tokens lie over one another in less."""
 COUNTING, GAIN_ALONE = Options(tokens_over=False), 1.2
 """Of one alone that would have less than that: what is drawn where it is so many times larger for it."""
 KEPT = 512
@@ -127,7 +129,7 @@ class MapGrid(QWidget):
     def minimumSizeHint(self) -> QSize:
         count, shared = len(self._views), self.shares_key
         if count < 2:
-            return QSize(160, 140)
+            return QSize(160, max(140, self._theme.px(ALONE)))
         title = max(view.title_width(SHARED[-1], brief=True, nameless=True, shared=shared) for view in self._views)
         beside = [n for n in range(1, count + 1) if _room(self.size(), 1, n).width() >= title]
         rows = -(-count // max(beside, default=1))

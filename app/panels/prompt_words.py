@@ -19,6 +19,7 @@ OTHER_TEXT = "other text"
 EMPTY = "emptied"
 TOO_MANY = "too many"
 STATS = "statistics"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 BRIEF, BRIEFEST = 16, 8
 """Letters of the run's text beside two buttons in the standard layout, and in a window of 1000 px."""
 
@@ -32,7 +33,7 @@ def count_texts(session: Session) -> tuple[str, ...]:
     n = session.prompt.count
     left = session.model.n_ctx - n
     kept, budget = bytes_kept(session.model, n), session.memory.budget if session.memory else 0
-    amounts = {"n": f"{n:,}", "bytes": size(kept), "left": f"{left:,}"}
+    amounts = {"n": f"{n:,}", "bytes": size(kept).replace(" ", NO_BREAK), "left": f"{left:,}"}
     if left < 0:  # how many are too many is the first of the notices
         if 0 < budget < kept:
             return (tr("{n} tokens need {bytes} of {budget}", budget=size(budget), **amounts), tokens(n))

@@ -9,6 +9,7 @@ from PySide6.QtCore import QMargins, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout
 
+from app.amounts import tokens
 from app.i18n import tr
 from app.panels.base import Changes, Need, Panel
 from app.panels.run_tables import sampling_tables
@@ -206,9 +207,9 @@ class SamplingPanel(Panel):
         searched = self.ctx.session.sampling.searched
         self.missing.setText(tr("No token contains {text}", text=f"\u2039{searched}\u203a"))
         self.missing.setVisible(bool(searched) and not found and searched == self.search.text().strip())
-        cdf, tokens = self.ctx.session.sampling.cdf, self.ctx.session.sampling.cdf_tokens
-        if cdf is not None and tokens is not None and len(cdf):
-            self.cdf.set_cdf(cdf, tokens, draw=reply.draw, place=reply.place, label=reply.would_pick.piece)
+        cdf, of_cdf = self.ctx.session.sampling.cdf, self.ctx.session.sampling.cdf_tokens
+        if cdf is not None and of_cdf is not None and len(cdf):
+            self.cdf.set_cdf(cdf, of_cdf, draw=reply.draw, place=reply.place, label=reply.would_pick.piece)
         brief = tr("greedy") if settings.greedy else f"u = {reply.draw:.4f}"
         how = brief if settings.greedy else f"{tr('draw')} {brief}"
         word = (reply.would_pick.piece, "strong")
@@ -222,8 +223,8 @@ class SamplingPanel(Panel):
         )
         self.note.setText(
             tr(
-                "entropy {raw} → {final} nats · {n} tokens kept",
-                raw=f"{reply.entropy_raw:.2f}", final=f"{reply.entropy:.2f}", n=f"{reply.kept:,}",
+                "entropy {raw} → {final} nats · {tokens} kept",
+                raw=f"{reply.entropy_raw:.2f}", final=f"{reply.entropy:.2f}", tokens=tokens(reply.kept),
             )
         )  # fmt: skip
 

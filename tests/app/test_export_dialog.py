@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.dialogs.ask import ConfirmDialog
 from app.export.dialog import PREVIEW_DELAY_MS, ExportDialog
@@ -355,3 +357,59 @@ def test_an_export_waits_for_no_measurement_and_no_preview_and_says_how_far_it_i
 
 def waiting_exports(bench: Bench) -> list[ExportAttention]:
     return [asked.message for asked in bench.engine._queue if isinstance(asked.message, ExportAttention)]
+
+
+@pytest.fixture
+def housed(qtbot: QtBot, bench: Bench) -> Iterator[AttentionPanel]:
+    """A panel in a window that stays when it goes."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(800, 600)
+    panel = bench.panel()
+    panel.setParent(window)
+    window.show()
+    qtbot.waitExposed(window)
+    yield panel
+    window.close()
+
+
+def take_away(panel: AttentionPanel) -> None:
+    """As another language does, which makes it anew."""
+    panel.deleteLater()
+    QApplication.sendPostedEvents(panel, QEvent.Type.DeferredDelete.value)
+    assert not isValid(panel)
+
+
+@pytest.mark.parametrize("formats", [("png",), ("csv",)])
+def test_an_export_ends_when_its_panel_is_made_anew_in_another_language(
+    qtbot: QtBot, bench: Bench, housed: AttentionPanel, tmp_path: Path, formats: tuple[str, ...]
+) -> None:
+    """At its end it asked the panel that was gone where to say so, and no other export could begin."""
+    window, exporter = housed.window(), Exporter.shared(housed.ctx)
+    bench.engine.held = True
+    want = ExportOptions(formats=formats).want("attention", "map")
+    exporter.start(housed, want, tmp_path, overwrite=False)
+    take_away(housed)
+    with qtbot.waitSignal(exporter.ended) as ended:
+        bench.engine.held = False
+        bench.engine.release()
+    assert ended.args == [[tmp_path / f"map.{formats[0]}"]]
+    assert exporter.running is None and exporter.toast is not None and exporter.toast.parent() is window
+
+
+def test_a_panels_tables_that_never_come_end_their_export(
+    qtbot: QtBot, housed: AttentionPanel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter = Exporter.shared(housed.ctx)
+    monkeypatch.setattr(housed, "tables", lambda _done: None)
+    exporter.start(housed, ExportOptions(formats=("csv",)).want("panel", "it"), tmp_path, overwrite=False)
+    assert exporter.running is not None
+    with qtbot.waitSignal(exporter.ended) as ended:
+        take_away(housed)
+    assert ended.args == [[]] and exporter.running is None and not list(tmp_path.glob("it*"))
+
+
+def test_the_dialog_goes_with_its_panel(qtbot: QtBot, housed: AttentionPanel, tmp_path: Path) -> None:
+    dialog = opened(qtbot, housed, tmp_path)
+    with qtbot.waitSignal(dialog.finished):
+        take_away(housed)
