@@ -259,7 +259,7 @@ class StatusLine(QStatusBar):
         if told is None:
             return
         title, progress = told
-        what = progress.what or title if progress else title
+        what = again(progress.what or title if progress else title)
         if what.casefold() == self.engine.text().casefold():
             what = ""  # the engine's words at the left say it
         if progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from app.notify import WayOut
 from app.panels import PANELS
 from app.panels.base import Panel
 from app.panels.kv import KvPanel
+from app.state.under_way import Phase
 from tests.app.shell import close_window, open_window, window_with, with_example
 from tests.model.checkpoint import files
 
@@ -271,6 +273,18 @@ def test_the_last_message_follows_and_fades_all_the_same(application: Applicatio
     choose(application, qtbot, "zh_CN")
     assert status.message.text() == tr("Stop what is under way first.") != "Stop what is under way first."
     assert 0 < status._fade.remainingTime() <= left
+    choose(application, qtbot, "en")
+
+
+def test_what_is_under_way_is_told_in_the_new_language(application: Application, qtbot: QtBot) -> None:
+    assert application.ctx is not None
+    status, doing = application.window.status, application.ctx.session.under_way
+    if doing.busy:
+        doing.end()
+    doing.begin(Phase.DECODE, tr("Opening the run"), SimpleNamespace(cancel=lambda: None))  # type: ignore[arg-type]
+    qtbot.waitUntil(lambda: status.what.text() == "Opening the run")
+    choose(application, qtbot, "zh_CN")
+    assert status.what.text() == tr("Opening the run") != "Opening the run"
     choose(application, qtbot, "en")
 
 
