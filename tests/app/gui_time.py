@@ -57,7 +57,7 @@ class TimedApplication(QApplication):
         counts = not repaint and (depth == 0 or (self._repainting == depth and kind is QEvent.Type.Paint))
         if repaint and depth == 0:
             self._repainting = 1
-        name = f"{type(receiver).__name__} in {type(receiver.parent()).__name__}" if counts else ""
+        name = _name_of(receiver) if counts else ""
         begun = time.thread_time()
         self._depth += 1
         try:
@@ -69,6 +69,12 @@ class TimedApplication(QApplication):
                 self.longest, self.what = took, self.doing or f"{kind.name} of {name}"
             if depth == 0:
                 self._repainting, self.doing = 0, ""
+
+
+def _name_of(receiver: QObject) -> str:
+    """Its class and its parent's. What C++ made may have the wrapper, of any class, of what was there before."""
+    parent = getattr(receiver, "parent", None)
+    return f"{type(receiver).__name__} in {type(parent()).__name__ if parent else 'nothing'}"
 
 
 def isolate() -> None:
