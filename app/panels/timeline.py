@@ -180,8 +180,12 @@ class TimelinePanel(Panel):
         room = self.width() - sides.left() - sides.right() - left - ends
         shared = shared and room >= metrics.horizontalAdvance(BRIEF)
         if shared != self._shares_line:
+            held = line.indexOf(self.tree) >= 0
+            line.removeWidget(self.tree)  # PySide would keep its place after it has gone
             self._over.removeItem(line)
             self._over.addLayout(line, 0 if shared else 1, 0, TOP_LINE if shared else Qt.AlignmentFlag(0))
+            if held:
+                line.insertWidget(1, self.tree, 1)
             self._restyle()
         line.setContentsMargins(left if shared else 0, 0, 0, 0)
         self.summary.setAlignment(Qt.AlignmentFlag.AlignRight if shared else Qt.AlignmentFlag.AlignLeft)

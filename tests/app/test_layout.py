@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEventLoop, QRect, Qt, QTimer
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QWidgetItem
 from pytestqt.qtbot import QtBot
+from shiboken6.Shiboken import getAllValidWrappers
 
 from app.frame import pages
 from app.frame.docks import PanelDock
 from app.frame.title_bar import LEAST_ALONE
 from app.main import Application
+from app.panels.lens import LensPanel
+from app.panels.timeline import TimelinePanel
 from tests.app.shell import close_window, open_window, tab_bars
 
 
@@ -220,3 +223,17 @@ def test_a_panel_made_in_another_language_out_of_sight_is_laid_out(application: 
     window.grab()
     for dock in window.docks.values():
         dock.grab()
+
+
+def test_no_place_is_kept_that_a_widget_leaves(application: Application, qtbot: QtBot) -> None:
+    """PySide keeps a wrapper of each place in a layout that is filled before it is added to another one. Once its
+    widget has left it, whatever C++ makes at that address is taken for a place in a layout."""
+    assert application.ctx is not None
+    lens, timeline = LensPanel(application.ctx), application.window.docks["timeline"].panel
+    qtbot.addWidget(lens)
+    assert isinstance(timeline, TimelinePanel)
+    timeline._place_tree(low=True)
+    for shared in (True, False, True):
+        timeline._place_line(shared=shared)
+    kept = [each.widget() for each in getAllValidWrappers() if isinstance(each, QWidgetItem)]
+    assert kept and not any(widget in (lens.readout, timeline.tree) for widget in kept)
