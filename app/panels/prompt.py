@@ -97,7 +97,7 @@ class PromptPanel(Panel):
         self._followed: object = None
         self._units = NO_UNITS
         self._units_of = ""
-        self._grouped: tuple[Sequence[Token], Groups] = NO_TOKENS, Groups.taken(())
+        self._grouped: tuple[Sequence[Token], str, Groups] = NO_TOKENS, "", Groups.taken(())
         self.edit = PromptEdit()
         self.edit.set_text(session.prompt.text)
         self._listen()
@@ -124,7 +124,7 @@ class PromptPanel(Panel):
 
     def _listen(self) -> None:
         edit, session = self.edit, self.ctx.session
-        edit.typed.connect(lambda: session.set_prompt(edit.text()))
+        edit.typed.connect(self._on_typed)
         edit.caretMoved.connect(self._mark_tokens)
         edit.told.connect(session.notify.say)
         edit.pointedAt.connect(self._on_pointed)
@@ -233,13 +233,14 @@ class PromptPanel(Panel):
             tokens, first_decode = session.prompt_tokens, session.n_prompt
             listed = Pieces.of([token.piece for token in session.path_tokens()])
             ids: Sequence[int] = [token.id for token in session.path_tokens()]
-            if tokens is not self._grouped[0]:
-                self._grouped = tokens, Groups.of(TokenRun.of(tokens), shown)
+            text = shown if session.prompt.chat else session.prompt.text  # what is shown may be a template of before
+            if tokens is not self._grouped[0] or text is not self._grouped[1]:
+                self._grouped = tokens, text, Groups.of(TokenRun.of(tokens), text)
         else:
             run = session.prompt.tokens
             if run is not self._grouped[0]:
-                self._grouped = run, Groups.of(run, shown)
-                self._grouped[1].members()
+                self._grouped = run, shown, Groups.of(run, shown)
+                self._grouped[2].members()
                 self.strip.measure(run.pieces)
                 if len(run) > LONG:  # where they go is found in a turn of its own
                     self.mark(Topic.PROMPT)
@@ -250,7 +251,7 @@ class PromptPanel(Panel):
         # A run opens at its start, also while the steps it was asked for are added; later steps are followed.
         follow = run_id is not None and run_id == self._followed
         self.strip.set_differs(branch_point(session) if follows else None)
-        self.strip.set_tokens(listed, ids=ids, first_decode=first_decode, groups=self._grouped[1], follow=follow)
+        self.strip.set_tokens(listed, ids=ids, first_decode=first_decode, groups=self._grouped[2], follow=follow)
         if not session.busy:
             self._followed = run_id
         if not follows and len(listed) and self.edit.hasFocus():
@@ -312,6 +313,10 @@ class PromptPanel(Panel):
         return self.ctx.selection.query if self._follows_run() and self.ctx.session.length else None
 
     # widgets → state
+
+    def _on_typed(self) -> None:
+        self.ctx.selection.set_hover(token=None)  # of the text before
+        self.ctx.session.set_prompt(self.edit.text())
 
     def _use(self, text: str) -> None:
         self.edit.set_text(text)

@@ -43,6 +43,32 @@ def prompt_panel(application: Application) -> Any:
     return application.window.docks["prompt"].panel
 
 
+def test_what_is_typed_takes_the_hover_of_the_text_before_away(live: Application, qtbot: QtBot) -> None:
+    """Every panel went on pointing at a token of the run while another text was written."""
+    session, panel = session_of(live), prompt_panel(live)
+    assert live.ctx is not None
+    panel.edit.pointedAt.emit(session.prompt.tokens[1].start)
+    assert live.ctx.selection.hover_token == 1
+    panel.edit.setFocus()
+    QTest.keyClick(panel.edit, Qt.Key.Key_A)
+    assert live.ctx.selection.hover_token is None
+
+
+def test_a_character_in_parts_is_named_right_after_a_chats_template(live: Application, qtbot: QtBot) -> None:
+    """Over its bytes stood what the template had at that place."""
+    session, panel = session_of(live), prompt_panel(live)
+    session.set_prompt("\u4f60 it")
+    qtbot.waitUntil(lambda: not session.prompt.stale)
+    session.prefill()
+    qtbot.waitUntil(lambda: not session.busy and panel._follows_run() and len(panel._grouped[2]) == 1)
+    session.prompt.set_options(chat=True)  # refused by this model, which has no template
+    qtbot.waitUntil(lambda: panel._grouped[0] is session.prompt.tokens)
+    session.prompt.shown = "<|im_start|>user"
+    session.prompt.set_options(chat=False)
+    qtbot.waitUntil(lambda: panel._follows_run() and not session.prompt.stale and len(panel._grouped[2]) == 1)
+    assert panel._grouped[2][0].text == "\u4f60"
+
+
 def test_a_character_of_the_box_hovers_its_token_in_every_panel(live: Application, qtbot: QtBot) -> None:
     session, panel = session_of(live), prompt_panel(live)
     assert live.ctx is not None
