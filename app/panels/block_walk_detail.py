@@ -189,7 +189,8 @@ class DetailView(QWidget):
             signed=levels.signed,
         )  # fmt: skip
         self.heat.set_tile(tile, key=("token", op.id, levels.low, levels.high))
-        self.heat.set_selected((op.first_row, 0) if op.first_row >= 0 else None)
+        column = self.heat.selected[1] if self.heat.selected and op.cols != "key" else 0  # of the head before
+        self.heat.set_selected((op.first_row, min(column, values.shape[1] - 1)) if op.first_row >= 0 else None)
         self._mark_decode(cols=op.cols == "key")
         self._point()
 

@@ -101,6 +101,21 @@ def test_hover_names_the_dimension_and_its_exact_value(qtbot: QtBot, tmp_path: P
     assert "neuron 37" in panel.detail.readout.text()
 
 
+def test_the_cursor_keeps_its_dimension_from_head_to_head(qtbot: QtBot, tmp_path: Path) -> None:
+    """Down in the map of all heads' queries chooses the next head, and began again at dimension 0."""
+    panel, bench = shown(qtbot, tmp_path)
+    settled(qtbot, panel, bench)
+    panel._choose(ids(panel).index("attn.q"))
+    settled(qtbot, panel, bench)
+    heat, head = panel.detail.heat, bench.selection.head
+    assert heat.selected == (head, 0)
+    heat.setFocus()
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Down if head == 0 else Qt.Key.Key_Up):
+        QTest.keyClick(heat, key)
+        settled(qtbot, panel, bench)
+    assert bench.selection.head != head and heat.selected == (bench.selection.head, 3)
+
+
 def test_keys_of_the_weights_are_linked_tokens(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench = shown(qtbot, tmp_path)
     panel._choose(ids(panel).index("attn.pattern"))
