@@ -191,6 +191,8 @@ class BlockWalkPanel(Panel):
             self.cards.setFocus()
         elif self.bar.hasFocus():
             self.cards.setFocus()
+        elif self.large:
+            self.detail.heat.setFocus()
         else:
             self.open_card(self.cards.chosen)
 

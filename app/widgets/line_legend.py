@@ -105,7 +105,8 @@ def paint(painter: QPainter, theme: Theme, legend: Legend, values: Mapping[int, 
         if alone and values and line.style == "line":
             painter.setPen(colours.text)
             figures = figures_of(line, values[id(line)])
-            at = left + swatch + metrics.horizontalAdvance(f"{entry.name} ")
+            drawn = QFontMetricsF(theme.font("hint", bold=here)).horizontalAdvance(entry.name)
+            at = left + swatch + drawn + metrics.horizontalAdvance(" ")
             if legend.column:  # figures of a column end in one line
                 at = entry.rect.right() - metrics.horizontalAdvance(figures)
             painter.drawText(QPointF(at, baseline), figures)

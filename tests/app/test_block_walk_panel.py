@@ -116,6 +116,21 @@ def test_the_cursor_keeps_its_dimension_from_head_to_head(qtbot: QtBot, tmp_path
     assert bench.selection.head != head and heat.selected == (bench.selection.head, 3)
 
 
+def test_walking_in_where_one_is_keeps_the_cursor(qtbot: QtBot, tmp_path: Path) -> None:
+    """It and the readout went when Enter was pressed once more."""
+    panel, bench = shown(qtbot, tmp_path)
+    settled(qtbot, panel, bench)
+    panel.open_card(0)
+    settled(qtbot, panel, bench)
+    heat = panel.detail.heat
+    QTest.keyClick(heat, Qt.Key.Key_Right)
+    cursor, said = heat.selected, panel.detail.readout.text()
+    assert cursor is not None and said
+    panel.into()
+    settled(qtbot, panel, bench)
+    assert heat.hasFocus() and (heat.selected, panel.detail.readout.text()) == (cursor, said)
+
+
 def test_keys_of_the_weights_are_linked_tokens(qtbot: QtBot, tmp_path: Path) -> None:
     panel, bench = shown(qtbot, tmp_path)
     panel._choose(ids(panel).index("attn.pattern"))
