@@ -7,7 +7,7 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QCursor,
     QKeyEvent,
@@ -162,6 +162,9 @@ class PanelDock(QDockWidget):
         self._watch_splitters()
         self.topLevelChanged.connect(self._on_floating)
         self.visibilityChanged.connect(lambda _visible: self.panel.look_again())
+        self._in_front = False
+        self.visibilityChanged.connect(lambda _visible: QTimer.singleShot(0, self, self._look_whether_in_front))
+        self.toggleViewAction().triggered.connect(self._on_chosen)
 
     def retranslate(self) -> None:
         """Title, its bar and its tab in the language in force; the panel is as it was."""
@@ -196,6 +199,15 @@ class PanelDock(QDockWidget):
     def toggle_floating(self) -> None:
         """Out of the window, or back in."""
         self.setFloating(not self.isFloating())
+
+    def _look_whether_in_front(self) -> None:
+        self._in_front = self.panel.seen()
+
+    def _on_chosen(self, shown: bool) -> None:
+        """In the menu: closed or behind another tab it comes to the front; Qt closes one behind a tab."""
+        if shown or not self._in_front:
+            self.show()
+            self.raise_()
 
     def let_go(self) -> None:
         """Ends a drag where the mouse is; a window that goes in the middle of one ends the process (Qt 6.11)."""

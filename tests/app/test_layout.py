@@ -237,3 +237,22 @@ def test_no_place_is_kept_that_a_widget_leaves(application: Application, qtbot: 
         timeline._place_line(shared=shared)
     kept = [each.widget() for each in getAllValidWrappers() if isinstance(each, QWidgetItem)]
     assert kept and not any(widget in (lens.readout, timeline.tree) for widget in kept)
+
+
+def test_the_menu_brings_a_panel_to_the_front_and_closes_the_one_there(application: Application, qtbot: QtBot) -> None:
+    """One behind another tab was closed, one that was closed came back behind the others."""
+    dock, other = application.window.docks["lens"], application.window.docks["kv"]
+    other.raise_()
+    qtbot.waitUntil(other.panel.seen)
+    assert not dock.panel.seen() and not dock.isHidden()
+    dock.toggleViewAction().trigger()
+    qtbot.waitUntil(dock.panel.seen)
+    qtbot.wait(50)
+    dock.toggleViewAction().trigger()
+    assert dock.isHidden()
+    qtbot.wait(50)
+    dock.toggleViewAction().trigger()
+    qtbot.waitUntil(dock.panel.seen)
+    qtbot.wait(50)
+    dock.toggleViewAction().trigger()
+    assert dock.isHidden()
